@@ -158,6 +158,7 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 		"ReplaceSecret": last(a.Engine.Register.ReplaceSecret(ctx, register.Caller{}, a.app.ID)),
 		"RevokeTokens":  a.Engine.Register.RevokeTokens(ctx, register.Caller{}, a.app.ID),
 		"Purge":         a.Engine.Register.Purge(ctx, a.Now),
+		"Reopen":        a.Engine.Reopen(),
 	} {
 		if !errors.Is(err, register.ErrNotOrigin) {
 			t.Errorf("%s = %v, want %v", method, err, register.ErrNotOrigin)

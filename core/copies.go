@@ -25,6 +25,20 @@ func (e *Engine) Partition(app string) (*partition.Partition, error) {
 	return open.Partition, nil
 }
 
+// Reopen gives all logs another opening. One of them lacks an entry of the present one, since the machine was set back with its memory. Errors: those of
+// [register.Register.Reopen].
+func (e *Engine) Reopen() error {
+	e.apps.mu.Lock()
+	defer e.apps.mu.Unlock()
+	opening, err := e.Register.Reopen()
+	for _, app := range e.apps.open {
+		if err == nil {
+			app.Partition.Draw(opening)
+		}
+	}
+	return err
+}
+
 // Identify returns the caller of a request that is not a call of the interface, and the time at which its credential ends; see
 // [api.Service.Identify].
 func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error) {
@@ -34,7 +48,7 @@ func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, 
 // Serving returns the base of the network that serves the application in r.
 func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
 
-// ReceivedJob returns the job to analyse a picture of another site's input. The picture's bytes are in the blobs, and this node derives
+// ReceivedJob returns the job to analyse a picture of another host's input. The picture's bytes are in the blobs, and this node derives
 // its data again. The result is for [Engine.ReceivedOutcome] and holds the picture until its release.
 func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
 	job := api.FetchJob("", crop, base)

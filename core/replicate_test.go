@@ -147,6 +147,60 @@ func TestRegister(t *testing.T) {
 	}
 }
 
+// TestOpenings: a process has one opening for all its logs, also for those that it opens later, and for its app records. Reopen and the next
+// process draw another one, for all logs. It does not show the random bytes from which the writers come.
+func TestOpenings(t *testing.T) {
+	l := newFixture(t)
+	seen, random := map[log.Epoch]bool{}, map[[16]byte]bool{}
+	var apps []string
+	for range 2 {
+		e := l.open(t)
+		for _, reopens := range []bool{false, true} {
+			if reopens {
+				if err := e.Reopen(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			apps = append(apps, newApp(t, e))
+			openings := map[log.Epoch]bool{}
+			for _, app := range apps {
+				p, err := e.Partition(app)
+				if err == nil {
+					_, err = p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "x"}}, nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				data, _, err := e.Register.AppRecord(app, "")
+				x, failed := catalog.DecodeRegister(data)
+				if err = errors.Join(err, failed); err != nil {
+					t.Fatal(err)
+				}
+				openings[p.Opening()], openings[x.Epoch], openings[p.Log().EpochOf(p.Log().Head()).Epoch] = true, true, true
+				id, failed := catalog.ParseAppID(app)
+				first, err := e.Register.PartitionOptions(id)
+				second, err2 := e.Register.PartitionOptions(id)
+				if err = errors.Join(failed, err, err2); err != nil {
+					t.Fatal(err)
+				}
+				if openings[first.Epoch] = true; second.Epoch != first.Epoch || first.Random == second.Random || seen[first.Random] || seen[second.Random] {
+					t.Errorf("the process opens logs as %x with %x and as %x with %x", first.Epoch, first.Random, second.Epoch, second.Random)
+				}
+				random[first.Random], random[second.Random] = true, true
+			}
+			for e := range openings {
+				if seen[e] || random[e] || len(openings) != 1 {
+					t.Errorf("opening %x, one of %d, came before: %v", e, len(openings), seen[e])
+				}
+				seen[e] = true
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestAppRecordsInOrder applies app records out of order. The newest one stays. A record of another epoch replaces it.
 func TestAppRecordsInOrder(t *testing.T) {
 	l := newFixture(t)
@@ -166,7 +220,7 @@ func TestAppRecordsInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Epoch[0] ^= 1 // the origin was restored from a backup
+	x.Epoch[0] ^= 1 // the next opening of the origin, perhaps after a restore
 	if err := register.ApplyAppRecord(t.Context(), c.store, c.app, 1, x.Encode()); err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (r *round) readLog(v *view) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		entries, err := wire.DecodeEntries(m.Block, m.From)
+		entries, err := log.DecodeRows(m.Rows, m.From)
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -340,7 +340,7 @@ func (w *witness) log() (map[log.Dot]bool, bool) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		entries, err := wire.DecodeEntries(m.Block, m.From)
+		entries, err := log.DecodeRows(m.Rows, m.From)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -374,6 +374,7 @@ func (w *witness) get(path string) ([]byte, bool) {
 	}
 	req.Header.Set("Authorization", "Key "+w.key)
 	req.Header.Set("Accept", wire.ContentType)
+	req.Header.Set("Sync-Protocol", "2")
 	res, err := asking.Do(req)
 	if err != nil {
 		return nil, false

@@ -78,7 +78,7 @@ func (s *server) fetch(t *testing.T, path, key, tag string) answered {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Authorization": strings.TrimSuffix("Key "+key, "Key "), "If-None-Match": tag} {
+	for name, value := range map[string]string{"Authorization": strings.TrimSuffix("Key "+key, "Key "), "If-None-Match": tag, "Sync-Protocol": "2"} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}

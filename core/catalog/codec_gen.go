@@ -498,6 +498,7 @@ func putInput(e *field.Encoder, x *Input) {
 		e.Close(at)
 	}
 	e.Bool(19, x.ReadEXIF)
+	e.Fixed64(20, uint64(x.Made))
 	e.Append(x.Extra)
 }
 
@@ -620,6 +621,7 @@ func putModel(e *field.Encoder, x *Model) {
 		e.Close(at)
 	}
 	e.Text(9, x.Newest)
+	e.Fixed64(10, uint64(x.Made))
 	e.Append(x.Extra)
 }
 
@@ -764,6 +766,7 @@ func putWorkflow(e *field.Encoder, x *Workflow) {
 		putLogWorkflowNode(e, &x.Nodes[i])
 		e.Close(at)
 	}
+	e.Fixed64(6, uint64(x.Made))
 	e.Append(x.Extra)
 }
 
@@ -1101,6 +1104,8 @@ func getInput(d *field.Decoder, x *Input) {
 			d.Close(at)
 		case 19:
 			x.ReadEXIF = d.Bool()
+		case 20:
+			x.Made = log.HLC(d.Fixed64())
 		default:
 			d.Keep()
 		}
@@ -1341,6 +1346,8 @@ func getModel(d *field.Decoder, x *Model) {
 			d.Close(at)
 		case 9:
 			x.Newest = d.Text()
+		case 10:
+			x.Made = log.HLC(d.Fixed64())
 		default:
 			d.Keep()
 		}
@@ -1589,6 +1596,8 @@ func getWorkflow(d *field.Decoder, x *Workflow) {
 			at := d.Open()
 			getLogWorkflowNode(d, &x.Nodes[len(x.Nodes)-1])
 			d.Close(at)
+		case 6:
+			x.Made = log.HLC(d.Fixed64())
 		default:
 			d.Keep()
 		}

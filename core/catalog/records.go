@@ -44,8 +44,9 @@ type Input struct {
 	Meta        Meta        `wire:"15"`
 	Geo         *log.Point  `wire:"16"`
 	GeoAt       log.Stamp   `wire:"17"`
-	Edits       []Edit      `wire:"18"` // edits of predictions, by concept id
-	ReadEXIF    bool        `wire:"19"` // see log.InputCreate
+	Edits       []Edit      `wire:"18"`       // edits of predictions, by concept id
+	ReadEXIF    bool        `wire:"19"`       // see log.InputCreate
+	Made        log.HLC     `wire:"20,fixed"` // see log.Op; 0: Created
 	Extra       Extra       `wire:"*"`
 }
 
@@ -93,9 +94,10 @@ type Model struct {
 	Name     string    `wire:"4"`
 	NameAt   log.Stamp `wire:"5,or=born"`
 	Created  log.HLC   `wire:"6,fixed"`
-	Config   []Setting `wire:"7"` // by name
-	Concepts []Member  `wire:"8"` // in the order of their first addition, including removed concepts
-	Newest   string    `wire:"9"` // id of the newest version
+	Config   []Setting `wire:"7"`        // by name
+	Concepts []Member  `wire:"8"`        // in the order of their first addition, including removed concepts
+	Newest   string    `wire:"9"`        // id of the newest version
+	Made     log.HLC   `wire:"10,fixed"` // see log.Op; 0: Created
 	Extra    Extra     `wire:"*"`
 }
 
@@ -142,6 +144,7 @@ type Workflow struct {
 	ID      string             `wire:"3"`
 	Created log.HLC            `wire:"4,fixed"`
 	Nodes   []log.WorkflowNode `wire:"5"`
+	Made    log.HLC            `wire:"6,fixed"` // see log.Op; 0: Created
 	Extra   Extra              `wire:"*"`
 }
 

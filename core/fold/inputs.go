@@ -169,7 +169,7 @@ func duplicate(of string, other *catalog.Input) Verdict {
 func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	op := &f.e.Op
 	in := &catalog.Input{
-		Dot: op.Dot, ID: id, Created: op.At, Modified: op.At, By: op.By,
+		Dot: op.Dot, ID: id, Created: op.At, Made: op.Made, Modified: op.At, By: op.By,
 		URL: b.URL, Blob: b.Blob, ContentType: b.ContentType, Hosted: b.Hosted, Crop: b.Crop,
 		Code: catalog.InputPending, Geo: b.Geo, ReadEXIF: b.ReadEXIF && f.inForce(rulesOfEXIF),
 	}

@@ -120,7 +120,7 @@ func (f *Fold) modelCreate(b *log.ModelCreate) (Verdict, error) {
 		return Verdict{}, err
 	}
 	op := &f.e.Op
-	m := catalog.Model{Dot: op.Dot, Seq: f.e.Seq, ID: id, Name: cmp.Or(b.Name, id), NameAt: f.stamp, Created: op.At}
+	m := catalog.Model{Dot: op.Dot, Seq: f.e.Seq, ID: id, Name: cmp.Or(b.Name, id), NameAt: f.stamp, Created: op.At, Made: op.Made}
 	setConfig(&m, b.Config, f.stamp)
 	setMembers(&m, b.Concepts, true, f.stamp)
 	if err := f.useConcepts(b.Concepts); err != nil {

@@ -23,7 +23,7 @@ func (f *Fold) workflowCreate(b *log.WorkflowCreate) (Verdict, error) {
 		return Verdict{}, err
 	}
 	op := &f.e.Op
-	f.w.PutWorkflow(&catalog.Workflow{Dot: op.Dot, Seq: f.e.Seq, ID: id, Created: op.At, Nodes: b.Nodes})
+	f.w.PutWorkflow(&catalog.Workflow{Dot: op.Dot, Seq: f.e.Seq, ID: id, Created: op.At, Made: op.Made, Nodes: b.Nodes})
 	return Verdict{Code: OK, Dot: op.Dot, ID: id}, nil
 }
 

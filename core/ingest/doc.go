@@ -9,7 +9,7 @@
 // nothing: the worker takes an input at 30001 again after the next start. If the analysis of a picture fails on our side again and again,
 // the input ends as an error too, so that it blocks no other input.
 //
-// The worker of a replica takes the inputs that its own site created. The worker of a partition that has the log takes all inputs. The
+// The worker of a replica takes the inputs that it created. The worker of a partition that has the log takes all inputs. The
 // first result of a download counts. A later version of the program may read a file that an earlier one could not, or further dates:
 // [Worker.StepBacklog] finds such inputs. An unread one is downloaded once more. The stored picture of an undated one is read once.
 //

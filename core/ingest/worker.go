@@ -20,7 +20,7 @@ import (
 // Partition is the part of the application's partition that a worker uses.
 type Partition interface {
 	View() *partition.View
-	// Owns reports whether this site must do the work that an operation asks for.
+	// Owns reports whether this host must do the work that an operation asks for.
 	Owns(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 	Tidy(do func(tx *kv.Overlay) error) error
@@ -127,7 +127,7 @@ const Tries = 4
 // pauses are the times before the second and each later try.
 var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 
-// Take hands out at most n pending inputs, the oldest first. They are due, this site must process them, and no task for them is in
+// Take hands out at most n pending inputs, the oldest first. They are due, this host must process them, and no task for them is in
 // progress. After them it hands out inputs of StepBacklog.
 func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	w.mu.Lock()

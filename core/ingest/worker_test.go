@@ -314,11 +314,14 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 	pull := func() {
 		t.Helper()
 		l := origin.p.Log()
-		r := partition.Run{Epoch: l.Epoch(), From: s.p.Cursor().Seq, To: l.Head()}
+		r := partition.Run{Epoch: l.EpochOf(l.Head()).Epoch, From: s.p.Cursor().Seq, To: l.Head()}
 		if err := l.Read(r.From+1, func(e log.Entry) bool { r.Entries = append(r.Entries, e); return true }); err != nil {
 			t.Fatal(err)
 		}
-		if r.Chain, err = l.Chain(r.To); err != nil {
+		if r.Before, err = l.Chain(r.From); err == nil {
+			r.Chain, err = l.Chain(r.To)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.p.Pull(t.Context(), r); err != nil {

@@ -405,6 +405,21 @@ func decodeMeta(data []byte) (x meta, err error) {
 	return x, d.Err()
 }
 
+// encodeSegment writes the message into buf's memory.
+func encodeSegment(buf []byte, x *segment) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putSegment(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeSegment reads the message. Errors: field.ErrFormat.
+func decodeSegment(data []byte) (x segment, err error) {
+	d := field.Decode(data)
+	getSegment(d, &x)
+	return x, d.Err()
+}
+
 func putAppChange(e *field.Encoder, x *AppChange) {
 	e.Text(1, x.ID)
 	if x.Name != nil {
@@ -615,8 +630,11 @@ func putMeta(e *field.Encoder, x *meta) {
 	e.Hash(1, x.epoch[:])
 	e.Uint(2, x.floor)
 	e.Hash(3, x.base[:])
-	e.Bool(4, x.renewed)
-	e.Uint(5, x.backup)
+	for i := range x.epochs {
+		at := e.Open(6)
+		putSegment(e, &x.epochs[i])
+		e.Close(at)
+	}
 }
 
 func putMetaWrite(e *field.Encoder, x *MetaWrite) {
@@ -750,6 +768,11 @@ func putRetrainedVersion(e *field.Encoder, x *RetrainedVersion) {
 
 func putRules(e *field.Encoder, x *Rules) {
 	e.Uint(1, uint64(x.Version))
+}
+
+func putSegment(e *field.Encoder, x *segment) {
+	e.Hash(1, x.epoch[:])
+	e.Uint(2, x.first)
 }
 
 func putSetting(e *field.Encoder, x *Setting) {
@@ -1244,10 +1267,11 @@ func getMeta(d *field.Decoder, x *meta) {
 			x.floor = d.Uint()
 		case 3:
 			d.Hash(x.base[:])
-		case 4:
-			x.renewed = d.Bool()
-		case 5:
-			x.backup = d.Uint()
+		case 6:
+			x.epochs = append(x.epochs, segment{})
+			at := d.Open()
+			getSegment(d, &x.epochs[len(x.epochs)-1])
+			d.Close(at)
 		}
 	}
 }
@@ -1490,6 +1514,17 @@ func getRules(d *field.Decoder, x *Rules) {
 			x.Version = d.Uint32()
 		default:
 			d.Keep()
+		}
+	}
+}
+
+func getSegment(d *field.Decoder, x *segment) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.epoch[:])
+		case 2:
+			x.first = d.Uint()
 		}
 	}
 }

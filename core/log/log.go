@@ -9,18 +9,18 @@ import (
 // ErrTrimmed is returned by Read for entries that the log no longer has. A reader that needs them reads a snapshot of the state instead.
 var ErrTrimmed = errors.New("log was trimmed past this entry")
 
-// Epoch is the random name of a log. It changes when the log is restored from a backup.
+// Epoch is the random name of an opening of a log, and of the entries that it appended.
 type Epoch [16]byte
 
 // Chain is the digest of a log up to an entry: SHA-256 of the previous chain and the entry's bytes, cut to 16 bytes. Before the first entry
-// it is the epoch. Two logs with the same chain at an entry have the same entries up to it.
+// it is the first epoch. Two logs with the same chain at an entry have the same entries up to it.
 type Chain [16]byte
 
 // Log is one partition's log. Entries count from 1 without gaps and never change. Its methods are safe for concurrent use. [Store] is the
 // log on a kv store, and package logtest tests any other implementation against this page.
 type Log interface {
-	// Epoch returns the log's epoch.
-	Epoch() Epoch
+	// EpochOf returns the epoch of an entry seq ≤ Head, with the last entry of that epoch.
+	EpochOf(seq uint64) Mark
 
 	// Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before readers see
 	// them. wait returns nil once they are durable, and until then no reader sees them; the caller calls it once. If wait returns an error,

@@ -14,7 +14,7 @@ import (
 
 // Store is a [Log] on a kv store, under a prefix of its keys:
 //
-//	prefix m          → 1 epoch, 2 floor, 3 chain before the floor, 4 renewed, 5 last entry of the backup
+//	prefix m          → 1 first epoch, 2 floor, 3 chain before the floor, 6 epochs
 //	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
 //
 // Each Append writes one batch.
@@ -24,6 +24,7 @@ type Store struct {
 
 	mu sync.Mutex
 	meta
+	opening  Epoch  // epoch of the entries that are appended next
 	appended uint64 // last entry in the store
 	chain    Chain  // chain of the log up to appended
 	durable  uint64 // last entry that survives a crash
@@ -38,18 +39,18 @@ var _ Log = (*Store)(nil)
 // meta is the stored record of a log.
 //
 //field:message
+//field:reserved 4 5
 type meta struct {
-	epoch   Epoch  `wire:"1"`
-	floor   uint64 `wire:"2"` // first entry
-	base    Chain  `wire:"3"` // chain before floor
-	renewed bool   `wire:"4"` // the log was restored from a backup
-	backup  uint64 `wire:"5"` // last entry of the backup
+	epoch  Epoch     `wire:"1"`
+	floor  uint64    `wire:"2"` // first entry
+	base   Chain     `wire:"3"` // chain before floor
+	epochs []segment `wire:"6"` // nil: all entries belong to epoch
 }
 
 // Options of a log.
 type Options struct {
 	Prefix []byte // prefix of the log's keys
-	Epoch  Epoch  // epoch of a new log; an existing one keeps its epoch
+	Epoch  Epoch  // the opening: epoch of the entries that are appended
 
 	// Durable is an entry that the caller knows to survive a crash, usually the last folded one. Open syncs only if the log has later
 	// entries.
@@ -58,7 +59,7 @@ type Options struct {
 
 // Open opens the log, or creates one. Unsynced entries of an earlier process are then either durable or lost.
 func Open(store kv.Store, o Options) (*Store, error) {
-	l := &Store{store: store, prefix: bytes.Clone(o.Prefix), tails: map[int]func(){}}
+	l := &Store{store: store, prefix: bytes.Clone(o.Prefix), opening: o.Epoch, tails: map[int]func(){}}
 	if err := l.load(o.Epoch); err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
@@ -127,34 +128,6 @@ func (c Chain) Next(op []byte) Chain {
 	return Chain(h.Sum(sum[:0])[:len(c)])
 }
 
-// Epoch implements [Log].
-func (l *Store) Epoch() Epoch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.epoch
-}
-
-// Renew gives the log another epoch, durably. A log restored from a backup gets a new one, so that readers of the original log notice.
-// Entries keep their chain.
-func (l *Store) Renew(e Epoch) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before, renewed, backup := l.epoch, l.renewed, l.backup
-	l.epoch, l.renewed, l.backup = e, true, l.appended
-	if err := l.settle(); err != nil {
-		l.epoch, l.renewed, l.backup = before, renewed, backup
-		return err
-	}
-	return nil
-}
-
-// BackupHead returns the last entry of the backup. renewed reports whether the log was restored from a backup.
-func (l *Store) BackupHead() (backup uint64, renewed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.backup, l.renewed
-}
-
 // Head implements [Log].
 func (l *Store) Head() uint64 {
 	l.mu.Lock()
@@ -187,6 +160,10 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	if also != nil {
 		l.batch.Append(also)
 	}
+	epochs := l.epochs
+	if l.noteOpening() {
+		l.batch.Put(l.metaKey(), encodeMeta(nil, &l.meta))
+	}
 	first, chain := l.appended+1, l.chain
 	value := make([]byte, 0, 512)
 	for i := range ops {
@@ -197,6 +174,7 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	}
 	durable, err := l.store.Commit(&l.batch)
 	if err != nil {
+		l.epochs = epochs
 		return 0, nil, err
 	}
 	l.appended, l.chain = l.appended+uint64(len(ops)), chain

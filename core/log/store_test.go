@@ -126,29 +126,6 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestRenew: Renew gives the log another epoch permanently. If the store is full, the epoch does not change.
-func TestRenew(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
-	l := openStore(t, store, settings)
-	logtest.Add(t, l, logtest.Ops(1, 1, 2))
-	before, err := l.Chain(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store.commits = kv.ErrFull
-	if err := l.Renew(log.Epoch{9}); !errors.Is(err, kv.ErrFull) || l.Epoch() != settings.Epoch {
-		t.Errorf("on a full store: %v and epoch %v, want ErrFull and %v", err, l.Epoch(), settings.Epoch)
-	}
-	store.commits = nil
-	if err := l.Renew(log.Epoch{9}); err != nil {
-		t.Fatal(err)
-	}
-	l = openStore(t, store, settings)
-	if after, err := l.Chain(2); err != nil || after != before || l.Epoch() != (log.Epoch{9}) {
-		t.Errorf("opened again: epoch %v, chain %v after %v, %v", l.Epoch(), after, before, err)
-	}
-}
-
 // TestPeek reads the log of another process, with other keys before and after it in the store.
 func TestPeek(t *testing.T) {
 	store := memkv.New()

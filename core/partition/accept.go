@@ -35,10 +35,11 @@ const (
 
 // Offer is a run of operations of one other writer.
 type Offer struct {
-	Ops    []log.Op
-	Before log.HLC         // clock that the writer gave the operation before the first one; 0: not known
-	Gap    bool            // the sender does not have the operations between the log's last one and the first one
-	Also   func(*kv.Batch) // as in [Partition.Submit]
+	Opening log.Epoch // opening of the log in the writer's session; zero: any
+	Ops     []log.Op
+	Before  log.HLC         // clock that the writer gave the operation before the first one; 0: not known
+	Gap     bool            // the sender does not have the operations between the log's last one and the first one
+	Also    func(*kv.Batch) // as in [Partition.Submit]
 }
 
 // writerNames are the names of a writer in the log, which may not be folded yet.
@@ -200,11 +201,17 @@ func (p *Partition) admit(o *Offer) (a admission, err error) {
 	if err := p.whyClosed(); err != nil {
 		return a, err
 	}
+	if o.Opening != (log.Epoch{}) && o.Opening != p.log.Opening() {
+		return a, ErrOpening
+	}
 	had, err := p.names(o.Ops[0].Dot.Writer)
 	if err != nil {
 		return a, err
 	}
 	if err := o.follows(had); err != nil {
+		return a, err
+	}
+	if err := p.compareOlder(o.Ops, had); err != nil {
 		return a, err
 	}
 	var fresh []log.Op
@@ -269,6 +276,36 @@ func (o *Offer) follows(had *writerNames) error {
 		return fmt.Errorf("writer %v, operation %d: %w", first.Writer, newest, ErrName)
 	}
 	return nil
+}
+
+// compareOlder compares operations that end before the log's newest one of their writer with those that the log has by their names. Their sender
+// is older than the log: its disk was set back, and perhaps its memory with it.
+func (p *Partition) compareOlder(ops []log.Op, had *writerNames) error {
+	if ops[len(ops)-1].Dot.Seq >= had.Last() {
+		return nil
+	}
+	if err := p.readMade(); err != nil {
+		return err
+	}
+	for i := range ops {
+		if made, ok := p.clocks.of[ops[i].Dot]; ok && made != ops[i].MadeAt() {
+			return fmt.Errorf("writer %v, operation %d: %w", ops[i].Dot.Writer, ops[i].Dot.Seq, ErrName)
+		}
+	}
+	return nil
+}
+
+// FirstOther returns the first of the operations that the log does not have as it is given, or has trimmed; the last one if it has all. It is
+// for operations that Accept refuses with ErrName. Errors: those of kv.
+func (p *Partition) FirstOther(ops []log.Op) (log.Dot, error) {
+	defer p.locks.take(appending).unlock()
+	err := p.readMade()
+	for i := range ops {
+		if made, ok := p.clocks.of[ops[i].Dot]; !ok || made != ops[i].MadeAt() {
+			return ops[i].Dot, err
+		}
+	}
+	return ops[len(ops)-1].Dot, err
 }
 
 // vet returns the operations as the log appends them. Their clocks rise and are not far ahead, and operations that the writer may not make

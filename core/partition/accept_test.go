@@ -245,15 +245,35 @@ func TestAcceptForm(t *testing.T) {
 		origin := sealing(t, store)
 		image := imageOf(t, store)
 		had := submit(t, origin, body)[0].Dot
-		r := openNamed(t, memkv.New(), 1)
-		pullSealed(t, r, origin)
-		p, b := openRestored(t, image, 2), storedRun(t, r)
-		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-			t.Fatal(err)
-		}
+		p = openRestored(t, image, 2)
+		takeBack(t, p, framesAfter(t, origin, 0), nil)
 		if e := entries(t, p); fmt.Sprintf("%T", e[len(e)-1].Op.Body) != fmt.Sprintf("%T", body) || e[len(e)-1].Op.Dot != had || len(conflictsOf(t, p)) > 0 {
 			t.Errorf("the log took back %+v, conflicts %+v", e[len(e)-1], conflictsOf(t, p))
 		}
+	}
+}
+
+// TestAcceptOpening: the log refuses operations that were offered to another opening. The next own operation has another writer.
+func TestAcceptOpening(t *testing.T) {
+	p := open(t, memkv.New())
+	ops := writerOps(edge, 1, create("a"), create("b"), create("c"))
+	before := submit(t, p, create("before"))[0].Dot.Writer
+	o := partition.Offer{Opening: p.Opening(), Ops: ops[:1]}
+	offer(t, p, o)
+	p.Draw(log.Epoch{9})
+	head := p.Log().Head()
+	o.Ops = ops[1:2]
+	if v, _, err := p.AcceptOffer(t.Context(), &o); !errors.Is(err, partition.ErrOpening) || v != nil || p.Log().Head() != head {
+		t.Errorf("operations for the opening of before: %v, %v, want ErrOpening", v, err)
+	}
+	o.Opening = p.Opening()
+	offer(t, p, o)
+	offer(t, p, partition.Offer{Ops: ops[2:]}) // for any opening
+	if after := submit(t, p, create("after"))[0].Dot; after.Writer == before || after.Seq != 1 {
+		t.Errorf("the next own operation is %v", after)
+	}
+	if first, last := p.Log().EpochOf(head), p.Log().EpochOf(head+3); first.To != head || last != (log.Mark{Epoch: log.Epoch{9}, To: head + 3}) {
+		t.Errorf("the entries have the epochs %x and %x", first, last)
 	}
 }
 

@@ -37,12 +37,21 @@ func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 		}
 		return true
 	}
-	err := log.Peek(r, app.LogPrefix(), 1, func(e log.Entry) bool { return note(&e.Op) })
+	n, err := readPlace(r, app)
 	if err == nil {
-		err = scanStored(r, app, StoredPlace{}, func(k StoredEntry) bool { return note(&k.Op) })
+		err = log.Peek(r, app.LogPrefix(), 1, func(e log.Entry) bool { return note(&e.Op) })
+	}
+	if err == nil {
+		err = scanFrames(r, app, n.kept.set, 0, func(_ uint64, f Frame) bool {
+			entries, _ := log.DecodeRows(f.Rows, f.From)
+			for i := range entries {
+				note(&entries[i].Op)
+			}
+			return true
+		})
 	}
 	if err != nil {
-		return err
+		return ignoreMissing(err)
 	}
 	return claims(r, app, func(op *log.Op) bool {
 		input := op.Dot
@@ -54,18 +63,9 @@ func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 }
 
 func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield func(blob.Hash) bool) error {
-	data, err := r.Get(noteKey(app))
+	n, err := readPlace(r, app)
 	if isMissing(err) {
 		return nil
-	}
-	var n replicaState
-	if err == nil {
-		n, err = decodeReplicaState(data)
-	}
-	if err == nil && !n.converted {
-		var confirmed uint64
-		confirmed, err = catalog.Read(catalog.Before(r, app), app).SiteSeq(n.site)
-		n.convert(confirmed)
 	}
 	more := true
 	claim := func(op *log.Op) bool {

@@ -112,7 +112,7 @@ func TestClaimsOfLostPictures(t *testing.T) {
 // TestUnsent: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its picture. The copy claims
 // the picture, so that it can send the picture if it has it.
 func TestUnsent(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := sealing(t, memkv.New())
 	c := openReplica(t, memkv.New())
 	want := map[blob.Hash]bool{}
 	var dots []log.Dot
@@ -125,11 +125,7 @@ func TestUnsent(t *testing.T) {
 	}
 	submit(t, c.Partition, &log.InputDelete{Input: dots[0]})
 	submit(t, origin, &log.InputDelete{Input: dots[1]}) // of the log before a restore
-	pulled := run(t, origin, c.Cursor(), 99)
-	pulled.Stable = 0
-	if _, err := c.Pull(t.Context(), pulled); err != nil {
-		t.Fatal(err)
-	}
+	pullSealed(t, c.Partition, origin)
 	got := map[blob.Hash]bool{}
 	if err := partition.Unsent(c.store, app, func(h blob.Hash) bool {
 		got[h] = true

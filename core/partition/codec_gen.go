@@ -30,6 +30,21 @@ func decodeConflict(data []byte) (x Conflict, err error) {
 	return x, nil
 }
 
+// encodeFrame writes the message into buf's memory.
+func encodeFrame(buf []byte, x *Frame) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putFrame(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeFrame reads the message. Errors: field.ErrFormat.
+func decodeFrame(data []byte) (x Frame, err error) {
+	d := field.Decode(data)
+	getFrame(d, &x)
+	return x, d.Err()
+}
+
 // encodeToken writes the message into buf's memory.
 func encodeToken(buf []byte, x *Token) []byte {
 	var e field.Encoder
@@ -45,18 +60,18 @@ func decodeToken(data []byte) (x Token, err error) {
 	return x, d.Err()
 }
 
-// encodeEntryRecord writes the message into buf's memory.
-func encodeEntryRecord(buf []byte, x *entryRecord) []byte {
+// encodeKeptEntry writes the message into buf's memory.
+func encodeKeptEntry(buf []byte, x *keptEntry) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putEntryRecord(&e, x)
+	putKeptEntry(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeEntryRecord reads the message. Errors: field.ErrFormat.
-func decodeEntryRecord(data []byte) (x entryRecord, err error) {
+// decodeKeptEntry reads the message. Errors: field.ErrFormat.
+func decodeKeptEntry(data []byte) (x keptEntry, err error) {
 	d := field.Decode(data)
-	getEntryRecord(d, &x)
+	getKeptEntry(d, &x)
 	return x, d.Err()
 }
 
@@ -130,7 +145,27 @@ func putConflict(e *field.Encoder, x *Conflict) {
 	e.Text(7, x.ID)
 }
 
-func putEntryRecord(e *field.Encoder, x *entryRecord) {
+func putFetched(e *field.Encoder, x *fetched) {
+	e.Uint(1, x.to)
+	e.Uint(2, x.bytes)
+	for i := range x.marks {
+		at := e.Open(3)
+		putLogMark(e, &x.marks[i])
+		e.Close(at)
+	}
+}
+
+func putFrame(e *field.Encoder, x *Frame) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.From)
+	e.Uint(3, x.To)
+	e.Hash(4, x.Chain[:])
+	e.Raw(5, x.Rows)
+	e.Raw(7, x.Seal)
+	e.Hash(8, x.Before[:])
+}
+
+func putKeptEntry(e *field.Encoder, x *keptEntry) {
 	e.Hash(1, x.before[:])
 	e.Raw(3, x.seal)
 	e.Raw(4, x.op)
@@ -139,6 +174,11 @@ func putEntryRecord(e *field.Encoder, x *entryRecord) {
 func putLogDot(e *field.Encoder, x *log.Dot) {
 	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
+}
+
+func putLogMark(e *field.Encoder, x *log.Mark) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.To)
 }
 
 func putMark(e *field.Encoder, x *mark) {
@@ -160,12 +200,11 @@ func putReplicaState(e *field.Encoder, x *replicaState) {
 		e.Close(at)
 	}
 	e.Bool(7, x.torn)
-	e.Uint(8, uint64(x.kept.run))
-	e.Uint(9, x.kept.since)
-	e.Uint(10, x.kept.bytes)
-	e.Hash(11, x.kept.epoch[:])
-	e.Uint(13, x.kept.to)
-	e.Raw(14, x.seal)
+	e.Uint(8, uint64(x.oldKept.run))
+	e.Uint(9, x.oldKept.since)
+	e.Uint(10, x.oldKept.bytes)
+	e.Hash(11, x.oldKept.epoch[:])
+	e.Uint(13, x.oldKept.to)
 	e.Uint(15, uint64(x.rules))
 	for i := range x.confirmed {
 		at := e.Open(16)
@@ -173,6 +212,20 @@ func putReplicaState(e *field.Encoder, x *replicaState) {
 		e.Close(at)
 	}
 	e.Bool(17, x.converted)
+	e.Uint(18, uint64(x.kept.set))
+	e.Uint(19, x.kept.next)
+	e.Uint(20, x.kept.bytes)
+	for i := range x.kept.marks {
+		at := e.Open(21)
+		putLogMark(e, &x.kept.marks[i])
+		e.Close(at)
+	}
+	if filledFetched(&x.kept.other) {
+		at := e.Open(22)
+		putFetched(e, &x.kept.other)
+		e.Close(at)
+	}
+	e.Uint(23, x.kept.old)
 }
 
 func putToken(e *field.Encoder, x *Token) {
@@ -246,7 +299,48 @@ func getConflict(d *field.Decoder, x *Conflict) {
 	}
 }
 
-func getEntryRecord(d *field.Decoder, x *entryRecord) {
+func getFetched(d *field.Decoder, x *fetched) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.to = d.Uint()
+		case 2:
+			x.bytes = d.Uint()
+		case 3:
+			if len(x.marks) >= 16 {
+				d.Malformed("list too long")
+				break
+			}
+			x.marks = append(x.marks, log.Mark{})
+			at := d.Open()
+			getLogMark(d, &x.marks[len(x.marks)-1])
+			d.Close(at)
+		}
+	}
+}
+
+func getFrame(d *field.Decoder, x *Frame) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.From = d.Uint()
+		case 3:
+			x.To = d.Uint()
+		case 4:
+			d.Hash(x.Chain[:])
+		case 5:
+			x.Rows = d.Raw()
+		case 7:
+			x.Seal = d.Raw()
+		case 8:
+			d.Hash(x.Before[:])
+		}
+	}
+}
+
+func getKeptEntry(d *field.Decoder, x *keptEntry) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -275,6 +369,17 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	}
 }
 
+func getLogMark(d *field.Decoder, x *log.Mark) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.To = d.Uint()
+		}
+	}
+}
+
 func getMark(d *field.Decoder, x *mark) {
 	for d.Next() {
 		switch d.Number {
@@ -287,6 +392,7 @@ func getMark(d *field.Decoder, x *mark) {
 }
 
 func getReplicaState(d *field.Decoder, x *replicaState) {
+	seen22 := false
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -307,17 +413,15 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 		case 7:
 			x.torn = d.Bool()
 		case 8:
-			x.kept.run = d.Uint32()
+			x.oldKept.run = d.Uint32()
 		case 9:
-			x.kept.since = d.Uint()
+			x.oldKept.since = d.Uint()
 		case 10:
-			x.kept.bytes = d.Uint()
+			x.oldKept.bytes = d.Uint()
 		case 11:
-			d.Hash(x.kept.epoch[:])
+			d.Hash(x.oldKept.epoch[:])
 		case 13:
-			x.kept.to = d.Uint()
-		case 14:
-			x.seal = d.Raw()
+			x.oldKept.to = d.Uint()
 		case 15:
 			x.rules = d.Uint32()
 		case 16:
@@ -327,6 +431,32 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 			d.Close(at)
 		case 17:
 			x.converted = d.Bool()
+		case 18:
+			x.kept.set = d.Uint32()
+		case 19:
+			x.kept.next = d.Uint()
+		case 20:
+			x.kept.bytes = d.Uint()
+		case 21:
+			if len(x.kept.marks) >= 16 {
+				d.Malformed("list too long")
+				break
+			}
+			x.kept.marks = append(x.kept.marks, log.Mark{})
+			at := d.Open()
+			getLogMark(d, &x.kept.marks[len(x.kept.marks)-1])
+			d.Close(at)
+		case 22:
+			if seen22 {
+				d.Malformed("other twice")
+			}
+			seen22 = true
+			x.kept.other = fetched{}
+			at := d.Open()
+			getFetched(d, &x.kept.other)
+			d.Close(at)
+		case 23:
+			x.kept.old = d.Uint()
 		}
 	}
 }
@@ -363,4 +493,10 @@ func getWriterRecord(d *field.Decoder, x *writerRecord) {
 			x.first = d.Uint()
 		}
 	}
+}
+
+func filledFetched(x *fetched) bool {
+	return x.to != 0 ||
+		x.bytes != 0 ||
+		x.marks != nil
 }

@@ -61,7 +61,7 @@ func (p *Partition) PutConflict(w kv.Writer, c *Conflict) {
 	w.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
 }
 
-// Conflicts yields the conflicts of this site that were not dismissed, oldest first, until yield returns false.
+// Conflicts yields the conflicts of this partition that were not dismissed, oldest first, until yield returns false.
 func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 	v := p.View()
 	return errors.Join(conflictsIn(v.snapshot, p.o.App, yield), v.Close())

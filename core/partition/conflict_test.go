@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -174,5 +175,50 @@ func TestLocalOps(t *testing.T) {
 	}
 	if _, span, err = origin.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Writer: span.Writer, First: 1, Last: 1}) || !origin.MadeBy(span.Writer) {
 		t.Errorf("SubmitSpan at the origin = %+v, %v", span, err)
+	}
+}
+
+// TestDisown: a replica lists one pending operation of a writer and all later ones, with their content. It lists no earlier ones, no confirmed
+// ones, and none of other writers, and draws another writer.
+func TestDisown(t *testing.T) {
+	origin := open(t, memkv.New())
+	c := openReplica(t, memkv.New())
+	old := submit(t, c.Partition, create("old"), create("old-2"))[0].Dot.Writer
+	c = openReplica(t, c.store)
+	w := submit(t, c.Partition, create("confirmed"), create("pending"), create("x"), create("y"))[0].Dot.Writer
+	if err := send(c.Partition, origin, c.waiting(t, 0, 3), partition.Offer{}); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, origin, c.Cursor(), 9)
+	r.Stable = 0
+	if _, err := c.Pull(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []uint64{3, 1, 5} {
+		if err := c.Disown(log.Dot{Writer: w, Seq: from}); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"pending", "x", "y"}
+		first := uint64(2)
+		if from == 3 {
+			want, first = want[1:], 3
+		}
+		checkListed(t, c.Partition, w, first, want...)
+		c.check(t, origin)
+	}
+	if pending := c.waiting(t, 0, 9); len(pending) > 0 {
+		t.Errorf("pending %+v", pending)
+	}
+	next := submit(t, c.Partition, create("x"))[0]
+	if next.Code != fold.OK || next.Dot.Seq != 1 || next.Dot.Writer == w || next.Dot.Writer == old {
+		t.Errorf("the next operation: %+v", next)
+	}
+	c = openReplica(t, c.store)
+	checkListed(t, c.Partition, w, 2, "pending", "x", "y")
+	if err := c.Disown(log.Dot{Writer: next.Dot.Writer, Seq: 2}); err != nil || len(conflictsOf(t, c.Partition)) != 3 || len(c.waiting(t, 0, 9)) != 1 {
+		t.Errorf("with no operations from there on: %v, conflicts %+v", err, conflictsOf(t, c.Partition))
+	}
+	if err := origin.Disown(next.Dot); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("at an origin: %v, want ErrReplica", err)
 	}
 }

@@ -12,7 +12,7 @@
 // the cursor, which is in the batch. While one Submit folds, others sync, and the first of them that gets the lock folds for all.
 //
 // A replica ([Options.Replica]) is a partition whose log belongs to another partition. Its submitted operations wait in an outbox instead
-// of a log. Entry n of the outbox is operation n of the replica's site:
+// of a log. Entry n of the outbox is the operation at position n, of one of the writers that the store has had:
 //
 //	Submit ──▶ outbox: one synced batch ──▶ fold over the state ──────▶ records, undo records: unsynced
 //	             │                                                            │
@@ -22,7 +22,7 @@
 //
 // So a reader always sees the log up to the cursor and the replica's writes on top of it, also after a crash. Without the changes that
 // the undo records revert ([Partition.ReadConfirmed]), the state equals that of the log up to the cursor, byte for byte: digests agree.
-// Pull merges nothing: it folds an operation of this site as the log has it, and that verdict is final.
+// Pull merges nothing: it folds an operation of this replica as the log has it, and that verdict is final.
 // [Partition.Rebase] installs a snapshot instead of folding entries.
 //
 // The package starts no goroutine and waits only for syncs. The host calls [Partition.Step], which does postponed work: it updates the

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -17,50 +18,72 @@ const nameName = "named/"
 
 func nameKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, nameName, dot) }
 
-// subject returns the thing that a body names by its dot, and the function that looks its ID up; the zero Dot: it names none.
-func subject(body log.Body) (log.Dot, func(catalog.Reader, log.Dot) (string, error)) {
+// thing is an input, a model or a workflow.
+type thing struct {
+	id   string
+	made log.HLC // clock by which its maker made it
+}
+
+// find looks a thing up by its dot. Errors: catalog.ErrNotFound and those of kv.
+type find func(r catalog.Reader, dot log.Dot) (thing, error)
+
+// subject returns the thing that a body names by its dot, and the function that looks it up; the zero Dot: it names none.
+func subject(body log.Body) (log.Dot, find) {
 	switch b := body.(type) {
 	case *log.InputFetched:
-		return b.Input, inputName
+		return b.Input, findInput
 	case *log.InputLabels:
-		return b.Input, inputName
+		return b.Input, findInput
 	case *log.InputMeta:
-		return b.Input, inputName
+		return b.Input, findInput
 	case *log.InputGeo:
-		return b.Input, inputName
+		return b.Input, findInput
 	case *log.InputDelete:
-		return b.Input, inputName
+		return b.Input, findInput
 	case *log.OutputsPatch:
-		return b.Input, inputName
+		return b.Input, findInput
 	case *log.ModelPatch:
-		return b.Model, modelName
+		return b.Model, findModel
 	case *log.ModelDelete:
-		return b.Model, modelName
+		return b.Model, findModel
 	case *log.VersionTrain:
-		return b.Model, modelName
+		return b.Model, findModel
 	case *log.VersionResult:
-		return b.Model, modelName
+		return b.Model, findModel
 	case *log.VersionDelete:
-		return b.Model, modelName
+		return b.Model, findModel
 	case *log.WorkflowDelete:
-		return b.Workflow, workflowName
+		return b.Workflow, findWorkflow
 	}
 	return log.Dot{}, nil
 }
 
-func inputName(r catalog.Reader, dot log.Dot) (string, error) {
+// creation returns the function that looks the thing up that a body makes; nil: it makes none.
+func creation(body log.Body) find {
+	switch body.(type) {
+	case *log.InputCreate:
+		return findInput
+	case *log.ModelCreate:
+		return findModel
+	case *log.WorkflowCreate:
+		return findWorkflow
+	}
+	return nil
+}
+
+func findInput(r catalog.Reader, dot log.Dot) (thing, error) {
 	in, err := r.InputByDot(dot)
-	return in.ID, err
+	return thing{in.ID, cmp.Or(in.Made, in.Created)}, err
 }
 
-func modelName(r catalog.Reader, dot log.Dot) (string, error) {
+func findModel(r catalog.Reader, dot log.Dot) (thing, error) {
 	m, err := r.ModelByDot(dot)
-	return m.ID, err
+	return thing{m.ID, cmp.Or(m.Made, m.Created)}, err
 }
 
-func workflowName(r catalog.Reader, dot log.Dot) (string, error) {
+func findWorkflow(r catalog.Reader, dot log.Dot) (thing, error) {
 	w, err := r.WorkflowByDot(dot)
-	return w.ID, err
+	return thing{w.ID, cmp.Or(w.Made, w.Created)}, err
 }
 
 // Subject returns the dot by which an operation's body names a thing; the zero Dot: it names none.
@@ -73,16 +96,17 @@ func Subject(body log.Body) log.Dot {
 // store does not know the ID. If a pending operation deleted the thing, the confirmed state has the ID. If a pending operation
 // made it, that operation has the ID.
 func (p *Partition) NameOf(body log.Body) (id string, err error) {
-	dot, name := subject(body)
+	dot, find := subject(body)
 	if dot == (log.Dot{}) {
 		return "", nil
 	}
 	v := p.View()
 	for _, r := range []kv.Reader{v.snapshot, catalog.Before(v.snapshot, p.o.App)} {
-		if id, err = name(catalog.Read(r, p.o.App), dot); !errors.Is(err, catalog.ErrNotFound) {
+		t, failed := find(catalog.Read(r, p.o.App), dot)
+		if id, err = t.id, failed; !errors.Is(err, catalog.ErrNotFound) {
 			break
 		}
-		id, err = "", nil
+		err = nil
 	}
 	if err = errors.Join(err, v.Close()); err == nil && id == "" {
 		id, err = p.madeName(dot)

@@ -105,17 +105,9 @@ func TestStaleCreation(t *testing.T) {
 	submit(t, origin, create("new"), &log.Horizon{At: log.HLC(wall.AddDate(0, -3, 0).UnixMilli()) << 16})
 	pull := func(want ...fold.Code) {
 		t.Helper()
-		cursor := c.Cursor()
-		run := partition.Run{Epoch: origin.Log().Epoch(), From: cursor.Seq, To: origin.Log().Head()}
-		for _, e := range entries(t, origin) {
-			if e.Seq > run.From {
-				run.Entries = append(run.Entries, e)
-			}
-		}
-		if run.Chain, err = origin.Log().Chain(run.To); err != nil {
-			t.Fatal(err)
-		}
-		verdicts, err := c.Pull(t.Context(), run)
+		r := run(t, origin, c.Cursor(), 99)
+		r.Stable = 0
+		verdicts, err := c.Pull(t.Context(), r)
 		var codes []fold.Code
 		for _, v := range verdicts {
 			codes = append(codes, v.Verdict.Code)

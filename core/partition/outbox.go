@@ -269,8 +269,7 @@ func (p *Partition) made(ops []log.Op, first uint64) {
 		p.writers = append(p.writers, outboxWriter{p.own.writer, writerRecord{bytes.Clone(p.own.secret[:]), first}})
 		lock.unlock()
 	}
-	last := &ops[len(ops)-1]
-	p.own.seq, p.own.at = last.Dot.Seq, last.At
+	p.own.seq = ops[len(ops)-1].Dot.Seq
 }
 
 // leave deletes the records of the operations before position floor, which leave the outbox: their tokens, and writers without others.

@@ -208,14 +208,17 @@ func TestOutboxOfSite(t *testing.T) {
 	}
 	pull := func(stable uint64) {
 		t.Helper()
-		r := Run{Epoch: origin.log.Epoch(), From: p.Cursor().Seq, To: origin.log.Head(), Stable: stable}
+		r := Run{Epoch: origin.Opening(), From: p.Cursor().Seq, To: origin.log.Head(), Stable: stable}
 		if r.To > r.From {
 			if err := origin.log.Read(r.From+1, func(e log.Entry) bool { r.Entries = append(r.Entries, e); return true }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var err error
-		if r.Chain, err = origin.log.Chain(r.To); err == nil {
+		if r.Before, err = origin.log.Chain(0); err == nil {
+			r.Chain, err = origin.log.Chain(r.To)
+		}
+		if err == nil {
 			_, err = p.Pull(t.Context(), r)
 		}
 		if err != nil {

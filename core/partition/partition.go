@@ -16,13 +16,14 @@ import (
 
 // Options are a partition's settings.
 type Options struct {
-	Store kv.Store         // required; it outlives the partition
-	App   catalog.AppID    // zero: the control partition
-	Clock func() time.Time // the wall clock; required
-	Epoch log.Epoch        // random; names a new log; an older log keeps its epoch
-	Index *index.Options   // nil: the partition has no index, like the control partition
+	Store  kv.Store         // required; it outlives the partition
+	App    catalog.AppID    // zero: the control partition
+	Clock  func() time.Time // the wall clock; required
+	Epoch  log.Epoch        // the opening, random: epoch of the entries that the log appends
+	Random [16]byte         // random bytes of this opening of the store; zero: those of Epoch
+	Index  *index.Options   // nil: the partition has no index, like the control partition
 
-	// Secret is a random key. The writers of this opening come from it and Epoch. A new log without a seal key also stores it to recognize
+	// Secret is a random key. The writers of this opening come from it and Random. A new log without a seal key also stores it to recognize
 	// its entries when replicas return them, see [Partition.Seal]. Zero: such a log gets no key.
 	Secret [32]byte
 
@@ -76,6 +77,7 @@ type Partition struct {
 	tickets    map[uint64]*ticket          // by the first entry of each; guarded by waiting
 	dropsNames bool                        // a horizon was appended since appended was last empty; guarded by appending
 	appended   map[log.Writer]*writerNames // names of other writers in the log, once this process has appended some; guarded by appending
+	clocks     madeClocks                  // guarded by appending
 }
 
 // ticket is a Submit that waits for its verdicts.
@@ -101,6 +103,9 @@ func Open(o Options) (*Partition, error) {
 	}
 	if err == nil && o.Index != nil {
 		p.index, err = index.Open(o.Store, o.App, *o.Index)
+	}
+	if err == nil && p.replica != nil {
+		err = p.keepOld()
 	}
 	if err == nil && p.replica != nil && p.replica.torn {
 		err = p.wipe()
@@ -154,8 +159,8 @@ func (p *Partition) openLog() error {
 	}
 	p.at, p.seq = h.Seq, h.Seq
 	o := log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: h.Seq}
-	if p.replica != nil {
-		o.Durable = p.replica.confirmed.after(0) - 1
+	if p.replica != nil { // nobody follows an outbox
+		o.Durable, o.Epoch = p.replica.confirmed.after(0)-1, log.Epoch{}
 	}
 	p.clock.Observe(h.Clock)
 	if p.log, err = log.Open(p.o.Store, o); err != nil {
@@ -232,7 +237,7 @@ func (p *Partition) Header() (catalog.Header, error) {
 func (v *View) Seq() uint64 { return v.seq }
 
 // Moves counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq may
-// stay the same although an operation of its site got another verdict.
+// stay the same although one of its operations got another verdict.
 func (v *View) Moves() uint64 { return v.moves }
 
 // Close releases the view.

@@ -110,12 +110,12 @@ func TestSubmitAndRead(t *testing.T) {
 	}
 }
 
-// TestReopen checks that a reopened partition continues its log and its clock, and draws another writer.
+// TestReopen checks that a reopened partition continues its log and its clock, and draws another writer. Its entries have another epoch.
 func TestReopen(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
 	submit(t, p, create("a"), create("b"))
-	epoch := p.Log().Epoch()
+	epoch := p.Opening()
 	first, err := catalog.Read(store, app).InputByID("b")
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +135,13 @@ func TestReopen(t *testing.T) {
 	if third.Dot.Seq != 1 || third.Dot.Writer == first.Dot.Writer || third.Created <= first.Created || third.Ord != 2 {
 		t.Errorf("after opening again %v at %v as %d, after %v at %v", third.Dot, third.Created, third.Ord, first.Dot, first.Created)
 	}
-	if p.Log().Epoch() != epoch || p.Log().Head() != 3 {
-		t.Errorf("log %v at %d", p.Log().Epoch(), p.Log().Head())
+	if p.Opening() == epoch || p.Log().Head() != 3 {
+		t.Errorf("log %v at %d", p.Opening(), p.Log().Head())
+	}
+	for seq, want := range []log.Mark{{}, {Epoch: epoch, To: 2}, {Epoch: epoch, To: 2}, {Epoch: p.Opening(), To: 3}} {
+		if got := p.Log().EpochOf(uint64(seq)); seq > 0 && got != want {
+			t.Errorf("entry %d has the epoch %x, want %x", seq, got, want)
+		}
 	}
 }
 

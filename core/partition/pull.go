@@ -20,9 +20,10 @@ type Run struct {
 	From, To uint64
 	Chain    log.Chain // chain of the log up to To
 	Entries  []log.Entry
-	Rows     [][]byte        // encoded operations of the entries, as the origin sent them; nil: Entries has them
+	Rows     []byte          // operations of the entries as the origin sent them, see [log.Rows]; nil: Entries has them
+	Before   log.Chain       // chain of the log up to From, for the first run of a replica
 	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
-	Seal     []byte          // seal by which the origin recognizes the log up to To; nil: none
+	Seal     []byte          // seal by which the origin recognizes its log up to To; nil: none
 	Attach   func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
 }
 
@@ -67,37 +68,44 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	return verdicts, nil
 }
 
-// check checks that a run follows the cursor, and returns the cursor after it.
+// check checks that a run follows the cursor, and returns the cursor after it. Only the chain shows that it does: the epoch of entries changes
+// with each opening of the log.
 func (r *Run) check(at Cursor) (Cursor, error) {
-	begins := at.Seq == 0 && at.Epoch == (log.Epoch{})
-	if begins {
-		at.Epoch, at.Chain = r.Epoch, log.Chain(r.Epoch)
+	if at.Seq == 0 {
+		at.Chain = r.Before
 	}
-	switch {
-	case r.Epoch != at.Epoch:
-		return at, fmt.Errorf("epoch %x, want %x: %w", r.Epoch, at.Epoch, ErrChain)
-	case r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From:
+	if r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From {
 		return at, fmt.Errorf("%d entries from %d to %d with the cursor at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
+	}
+	rows, err := r.encoded()
+	if err != nil {
+		return at, err
 	}
 	for i := range r.Entries {
 		if at.Seq++; r.Entries[i].Seq != at.Seq {
 			return at, fmt.Errorf("entry %d, want %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
 		}
-		at.Chain = at.Chain.Next(r.row(i))
+		at.Chain = at.Chain.Next(rows[i])
 	}
 	if at.Chain != r.Chain {
 		return at, fmt.Errorf("entry %d: %w", at.Seq, ErrChain)
 	}
-	at.Stable = max(at.Stable, r.Stable)
+	at.Epoch, at.Stable = r.Epoch, max(at.Stable, r.Stable)
 	return at, nil
 }
 
-// row returns the encoded operation of an entry.
-func (r *Run) row(i int) []byte {
+// encoded returns the encoded operations of the entries.
+func (r *Run) encoded() (rows [][]byte, err error) {
 	if r.Rows != nil {
-		return r.Rows[i]
+		if rows, err = log.Rows(r.Rows); err == nil && len(rows) != len(r.Entries) {
+			err = fmt.Errorf("%d rows of %d entries: %w", len(rows), len(r.Entries), ErrCursor)
+		}
+		return rows, err
 	}
-	return log.Encode(nil, &r.Entries[i].Op)
+	for i := range r.Entries {
+		rows = append(rows, log.Encode(nil, &r.Entries[i].Op))
+	}
+	return rows, nil
 }
 
 // pull is Pull under its lock.
@@ -125,10 +133,11 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	if err := m.entries(r.Entries); err != nil {
 		return nil, err
 	}
-	if r.To > r.From {
-		m.note.seal = bytes.Clone(r.Seal)
+	before := p.replica.cursor.Chain
+	if p.replica.cursor.Seq == 0 {
+		before = r.Before
 	}
-	if err := m.keepRun(r, chainBefore(r, p.replica.cursor)); err != nil {
+	if err := m.keepRun(r, before); err != nil {
 		return nil, err
 	}
 	return m.verdicts, m.finish()
@@ -180,7 +189,7 @@ type pullBatch struct {
 	rewritten bool // something other than entries changed the state
 
 	derived     map[uint32]bool // ordinals of inputs whose derived records came
-	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any site
+	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any writer
 	large       *large          // a snapshot that takes more than one batch; nil: none
 	dropped     [][]byte        // records that leave the outbox
 	done        int             // number of writers that leave the outbox
@@ -259,6 +268,48 @@ func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own ma
 		}
 		m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
 		return failed == nil && (foreign != 0 || at < positions[len(positions)-1])
+	})
+	return errors.Join(err, failed)
+}
+
+// Disown lists the pending operations of a writer, starting at one of them, as conflicts with their content, since the log has others by these
+// names. They are no longer pending, and the next operation has another writer. Errors: ErrReplica and those of kv. After an error the state
+// is unchanged.
+func (p *Partition) Disown(from log.Dot) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	defer p.locks.take(folding).unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	p.spoil(from.Writer)
+	err := p.foldLocked(p.log.Head())
+	if err == nil {
+		m := p.newMix()
+		if err = m.undo(); err == nil {
+			err = m.disown(from)
+		}
+		if err == nil {
+			err = m.finish()
+		}
+	}
+	if err != nil {
+		p.forget()
+		return fmt.Errorf("disown: %w", err)
+	}
+	return nil
+}
+
+// disown lists the pending operations of a writer, starting at one of them.
+func (m *pullBatch) disown(from log.Dot) error {
+	var failed error
+	err := m.p.scanOwn(0, m.p.log.Head(), func(at uint64, op log.Op) bool {
+		if op.Dot.Writer == from.Writer && op.Dot.Seq >= from.Seq && !m.note.confirmed.has(at) {
+			failed = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName})
+			m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
+		}
+		return failed == nil
 	})
 	return errors.Join(err, failed)
 }

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -67,18 +66,20 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 
 // install adopts a snapshot and moves the cursor to it.
 func (m *pullBatch) install(ctx context.Context, s *Snapshot) error {
-	if err := m.adopt(ctx, s); err != nil {
+	targets, err := m.targets(s)
+	if err == nil {
+		err = m.adopt(ctx, s)
+	}
+	if err != nil {
 		return err
 	}
 	at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain, Stable: s.Stable}
-	if m.note.cursor.Epoch == s.Epoch {
+	if m.other = s.Lacked; !m.other {
 		at.Stable = max(at.Stable, m.note.cursor.Stable)
-	} else {
-		m.other = true
-		m.beginRun(s.Epoch, max(s.Seq, s.Head))
 	}
-	m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-	return m.confirmSnapshot()
+	m.note.cursor = at
+	m.replaceKept()
+	return m.confirmSnapshot(targets)
 }
 
 func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
@@ -265,22 +266,17 @@ func (s *Snapshot) size() (n uint64) {
 // confirmSnapshot finds the own operations that the snapshot contains. Those that it lacks are pending, also if another log had confirmed
 // them. It compares clocks to find another operation by the same name: those of the entries that were kept for the snapshot, and that of the
 // newest operation of each writer.
-func (m *pullBatch) confirmSnapshot() error {
+//
+// targets has the things of the operations in the state of before. If the thing of a pending operation is another one now, a machine has
+// continued from an image of its memory and used the name again. The operation is listed, since it means a thing that the log lacks.
+func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 	p := m.p
 	before, last := m.note.confirmed, p.log.Head()
 	m.note.confirmed = nil
-	own := map[uint64]StoredEntry{}
-	writers, floor := p.outboxWriters(), p.log.Floor()
-	if floor <= last {
-		err := scanStored(p.tx, p.o.App, StoredPlace{m.note.kept.run, m.note.cursor.Stable}, func(k StoredEntry) bool {
-			if at := writers.position(k.Op.Dot, last); at >= floor && k.At.Run == m.note.kept.run && k.At.Seq <= m.note.cursor.Seq {
-				own[at] = k
-			}
-			return true
-		})
-		if err != nil {
-			return err
-		}
+	writers := p.outboxWriters()
+	own, err := m.ownKept(writers, last)
+	if err != nil {
+		return err
 	}
 	state := catalog.Read(p.tx, p.o.App)
 	drawn := log.Writer(p.drawn.Load())
@@ -300,18 +296,28 @@ func (m *pullBatch) confirmSnapshot() error {
 				return false
 			}
 		}
-		place, known, made := m.note.cursor.Seq, names.Has(op.Dot.Seq), op.At
-		if k, kept := own[at]; kept {
-			place, made = k.At.Seq, k.Op.MadeAt()
-		} else if op.Dot.Seq == names.Last() {
+		place, known, made, other := m.note.cursor.Seq, names.Has(op.Dot.Seq), op.At, false
+		switch k, kept := own[at]; {
+		case kept:
+			place, made = k.Seq, k.Op.MadeAt()
+		case op.Dot.Seq == names.Last():
 			made = cmp.Or(names.Newest, made)
+		case known:
+			var now log.HLC
+			now, failed = madeAt(state, op.Dot, creation(op.Body))
+			made = cmp.Or(now, made)
+		case targets[at] != 0:
+			var now log.HLC
+			now, failed = madeOf(state, op.Body)
+			other = now != 0 && now != targets[at]
 		}
 		if made != op.At {
 			foreign = of
 			p.spoil(of)
 		}
 		switch {
-		case of == foreign:
+		case failed != nil:
+		case of == foreign || other:
 			failed = m.list(&Conflict{Op: op, Seq: place, Verdict: usedName})
 		case !known:
 			return true
@@ -322,6 +328,60 @@ func (m *pullBatch) confirmSnapshot() error {
 		return failed == nil
 	})
 	return errors.Join(err, failed)
+}
+
+// ownKept returns the kept entries of own operations up to a position, by position.
+func (m *pullBatch) ownKept(writers outboxWriters, last uint64) (map[uint64]log.Entry, error) {
+	own, floor := map[uint64]log.Entry{}, m.p.log.Floor()
+	if floor > last {
+		return own, nil
+	}
+	var failed error
+	err := scanFrames(m.p.tx, m.p.o.App, m.note.kept.set, 0, func(_ uint64, f Frame) bool {
+		var entries []log.Entry
+		entries, failed = log.DecodeRows(f.Rows, f.From)
+		for i := range entries {
+			if at := writers.position(entries[i].Op.Dot, last); at >= floor && entries[i].Seq <= m.note.cursor.Seq {
+				own[at] = entries[i]
+			}
+		}
+		return failed == nil
+	})
+	return own, errors.Join(err, failed)
+}
+
+// targets returns the clocks by which the things of own operations were made, by position, as the visible state has them before a snapshot of a
+// log that lacked the replica's place.
+func (m *pullBatch) targets(s *Snapshot) (made map[uint64]log.HLC, err error) {
+	made = map[uint64]log.HLC{}
+	if !s.Lacked {
+		return made, nil
+	}
+	state := catalog.Read(m.p.o.Store, m.p.o.App)
+	var failed error
+	err = m.p.scanOwn(0, m.p.log.Head(), func(at uint64, op log.Op) bool {
+		made[at], failed = madeOf(state, op.Body)
+		return failed == nil
+	})
+	return made, errors.Join(err, failed)
+}
+
+// madeOf returns the clock by which the thing was made that an operation names by its dot; 0: it names none that is in the state.
+func madeOf(r catalog.Reader, body log.Body) (log.HLC, error) {
+	dot, find := subject(body)
+	return madeAt(r, dot, find)
+}
+
+// madeAt returns the clock by which a thing was made; 0: the state lacks it, or find is nil.
+func madeAt(r catalog.Reader, dot log.Dot, find find) (log.HLC, error) {
+	if find == nil {
+		return 0, nil
+	}
+	t, err := find(r, dot)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return 0, nil
+	}
+	return t.made, err
 }
 
 // findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect.
@@ -371,8 +431,8 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 
 // madeLive reports whether a live thing was made by an operation.
 func madeLive(r catalog.Reader, dot log.Dot) (bool, error) {
-	for _, name := range []func(catalog.Reader, log.Dot) (string, error){inputName, modelName, workflowName} {
-		if _, err := name(r, dot); !errors.Is(err, catalog.ErrNotFound) {
+	for _, find := range []find{findInput, findModel, findWorkflow} {
+		if _, err := find(r, dot); !errors.Is(err, catalog.ErrNotFound) {
 			return err == nil, err
 		}
 	}

@@ -57,7 +57,6 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 		"too few entries": {partition.ErrCursor, func(r *partition.Run) { r.Entries = r.Entries[1:] }},
 		"backwards":       {partition.ErrCursor, func(r *partition.Run) { r.To = 0; r.Entries = nil }},
 		"out of place":    {partition.ErrCursor, func(r *partition.Run) { r.Entries[0].Seq = 7 }},
-		"another log":     {partition.ErrChain, func(r *partition.Run) { r.Epoch[3]++ }},
 		"another chain":   {partition.ErrChain, func(r *partition.Run) { r.Chain[3]++ }},
 		"another entry":   {partition.ErrChain, func(r *partition.Run) { r.Entries[1].Op.By = "mallory" }},
 	} {
@@ -70,6 +69,11 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	}
 	c.pull(t, origin, 9)
 	c.check(t, origin)
+	r := run(t, origin, partition.Cursor{}, 9)
+	r.Before[3]++
+	if _, err := openReplica(t, memkv.New()).Pull(t.Context(), r); !errors.Is(err, partition.ErrChain) {
+		t.Errorf("the first run with another chain before it: %v, want ErrChain", err)
+	}
 	for _, err := range []error{
 		origin.Rebase(context.Background(), partition.Snapshot{}),
 		origin.Pending(0, func(uint64, log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
@@ -203,8 +207,8 @@ func TestRestoredOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		submit(t, restored, create("other"))
-		if _, err := c.Pull(context.Background(), run(t, restored, partition.Cursor{Seq: 0}, 1)); !errors.Is(err, partition.ErrChain) {
-			t.Errorf("another epoch: %v", err)
+		if _, err := c.Pull(context.Background(), run(t, restored, c.Cursor(), 1)); !errors.Is(err, partition.ErrChain) {
+			t.Errorf("another log: %v", err)
 		}
 		rebase(t, c, restored)
 		c.check(t, restored)

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -54,9 +53,9 @@ type Conflict struct {
 
 // replica is the additional state of a partition that is a replica. The store has all of it, too.
 type replica struct {
-	limit       uint64
-	batch       int
-	storedLimit uint64
+	limit     uint64
+	batch     int
+	keepLimit uint64
 	replicaState
 	pending *fold.Fold // fold of the local operations, over the visible state
 }
@@ -64,17 +63,17 @@ type replica struct {
 // replicaState is the stored record of a replica's place in the log. Every batch that changes the place writes it.
 //
 //field:message
-//field:reserved 12
+//field:reserved 12 14
 type replicaState struct {
 	cursor    Cursor            `wire:"+0"`
-	site      log.Writer        `wire:"5"` // writer of the first operations in the outbox of version 0.1.0; 0: none
-	acked     []acknowledgement `wire:"6"` // confirmed operations as version 0.1.0 stored them
-	torn      bool              `wire:"7"` // only a part of a snapshot is in the state
-	kept      storedState       `wire:"+7"`
-	seal      []byte            `wire:"14"` // seal of the log up to the cursor; nil: none came
+	site      log.Writer        `wire:"5"`  // writer of the first operations in the outbox of version 0.1.0; 0: none
+	acked     []acknowledgement `wire:"6"`  // confirmed operations as version 0.1.0 stored them
+	torn      bool              `wire:"7"`  // only a part of a snapshot is in the state
+	oldKept   oldKept           `wire:"+7"` // kept entries of version 0.1.0
 	rules     uint32            `wire:"15"` // version of the rules by which the pending operations were folded; 0: 2 or an earlier one
 	confirmed confirmedRuns     `wire:"16"`
 	converted bool              `wire:"17"` // confirmed is known
+	kept      keptState         `wire:"+17"`
 }
 
 // acknowledgement records that the log up to entry seq has the local operations up to local.
@@ -100,13 +99,30 @@ func (n *replicaState) convert(confirmed uint64) {
 
 func noteKey(app catalog.AppID) []byte { return app.LocalKey("replica") }
 
+// readPlace returns the stored place of a replica. Errors: kv.ErrNotFound for an origin or a new replica, and others of kv.
+func readPlace(r kv.Reader, app catalog.AppID) (n replicaState, err error) {
+	data, err := r.Get(noteKey(app))
+	if err == nil {
+		if n, err = decodeReplicaState(data); err != nil {
+			err = fmt.Errorf("replica: %w", err)
+		}
+	}
+	if err != nil || n.converted {
+		n.converted = true
+		return n, err
+	}
+	confirmed, err := catalog.Read(catalog.Before(r, app), app).SiteSeq(n.site)
+	n.convert(confirmed)
+	return n, err
+}
+
 // openReplica reads the stored state of a replica, if it exists. The caller must call it before it opens the log.
 func (p *Partition) openReplica() error {
-	data, err := p.o.Store.Get(noteKey(p.o.App))
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+	n, err := readPlace(p.o.Store, p.o.App)
+	known := err == nil
+	if ignoreMissing(err) != nil {
 		return err
 	}
-	known := err == nil
 	if p.o.Replica == nil {
 		if known {
 			return fmt.Errorf("the store belongs to a replica: %w", ErrReplica)
@@ -122,21 +138,8 @@ func (p *Partition) openReplica() error {
 		return fmt.Errorf("the store has its own log: %w", ErrReplica)
 	}
 	r := &replica{
-		limit: cmp.Or(p.o.Replica.Limit, defaultLimit), batch: cmp.Or(p.o.Replica.Batch, defaultBatch), storedLimit: cmp.Or(p.o.Replica.Keep, defaultKeep),
-		pending: fold.NewPending(p.o.App, p.o.Rules),
-	}
-	if known {
-		if r.replicaState, err = decodeReplicaState(data); err != nil {
-			return fmt.Errorf("replica: %w", err)
-		}
-		r.replicaState.seal = bytes.Clone(r.replicaState.seal) // it borrows from the store
-	}
-	if !r.converted {
-		confirmed, err := catalog.Read(catalog.Before(p.o.Store, p.o.App), p.o.App).SiteSeq(r.site)
-		if err != nil {
-			return err
-		}
-		r.convert(confirmed)
+		limit: cmp.Or(p.o.Replica.Limit, defaultLimit), batch: cmp.Or(p.o.Replica.Batch, defaultBatch), keepLimit: cmp.Or(p.o.Replica.Keep, defaultKeep),
+		replicaState: n, pending: fold.NewPending(p.o.App, p.o.Rules),
 	}
 	p.replica = r
 	p.writers, err = readWriters(p.o.Store, p.o.App, r.site)
@@ -152,14 +155,11 @@ func (p *Partition) place() (n replicaState) {
 	return n
 }
 
-// Cursor returns the place in the log up to which a replica has pulled.
-func (p *Partition) Cursor() Cursor { return p.place().cursor }
-
-// CursorSeal returns the seal of the log up to the cursor; nil: none came.
-func (p *Partition) CursorSeal() []byte { return p.place().seal }
-
 // IsReplica reports whether the partition is a replica.
 func (p *Partition) IsReplica() bool { return p.replica != nil }
+
+// Cursor returns the place in the log up to which a replica has pulled.
+func (p *Partition) Cursor() Cursor { return p.place().cursor }
 
 // ReadConfirmed calls do with the state of the log up to the cursor, without pending operations, for digests and exports. r is valid until
 // do returns.

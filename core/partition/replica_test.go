@@ -46,7 +46,7 @@ func openReplica(t testing.TB, store kv.Store) *testReplica {
 // run returns the next entries of a log for a replica, at most n.
 func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Run {
 	t.Helper()
-	r := partition.Run{Epoch: of.Log().Epoch(), From: at.Seq, To: at.Seq}
+	r := partition.Run{From: at.Seq, To: at.Seq}
 	if n > 0 {
 		err := of.Log().Read(at.Seq+1, func(e log.Entry) bool {
 			r.Entries = append(r.Entries, e)
@@ -57,11 +57,17 @@ func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Ru
 		}
 	}
 	r.To += uint64(len(r.Entries))
+	r.Epoch, r.Stable = of.Log().EpochOf(r.To).Epoch, of.Log().Head()
 	var err error
-	if r.Chain, err = of.Log().Chain(r.To); err != nil {
+	if r.From == 0 {
+		r.Before, err = of.Log().Chain(0)
+	}
+	if err == nil {
+		r.Chain, err = of.Log().Chain(r.To)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.Stable = of.Log().Head()
 	return r
 }
 

@@ -27,18 +27,16 @@ var ErrChunk = errors.New("chunk does not belong to the snapshot")
 // The name of a chunk is the SHA-256 of its bytes. A chunk that is large enough ends where the hash of a key permits it. So unchanged
 // keys are in the same chunks of the next snapshot, and an interrupted download needs only the missing chunks, even of another snapshot.
 type Snapshot struct {
-	Epoch        log.Epoch
-	Seq          uint64
-	Head         uint64 // last entry of the log once replicas had returned all entries that it lacked; 0: Seq
-	Chain        log.Chain
-	Stable       uint64   // last entry that the origin will never lose
-	Fold         uint32   // version of the rules
-	Digest       [32]byte // fold.Digest of the state
-	Horizon      log.HLC
-	Chunks       []Chunk
-	Objects      []Chunk // objects of the versions; no chunk contains them
-	Seal         []byte  // seal of the log up to Seq, see [Partition.Seal]; nil: none
-	FirstForeign uint64  // first operation of the replica's site that another life may have made; Rebase rejects such a snapshot; 0: none
+	Epoch   log.Epoch
+	Seq     uint64
+	Chain   log.Chain
+	Stable  uint64   // last entry that the origin will never lose
+	Fold    uint32   // version of the rules
+	Digest  [32]byte // fold.Digest of the state
+	Horizon log.HLC
+	Chunks  []Chunk
+	Objects []Chunk // objects of the versions; no chunk contains them
+	Lacked  bool    // the log lacked the replica's place, so an ordinal may mean another input
 
 	// Read returns the bytes of a chunk by its number.
 	Read func(i int) ([]byte, error)
@@ -96,7 +94,7 @@ func (x *Export) list(l log.Log) (err error) {
 	if err != nil {
 		return err
 	}
-	x.Seq, x.Fold, x.Horizon, x.Epoch = h.Seq, h.Fold, h.Horizon, l.Epoch()
+	x.Seq, x.Fold, x.Horizon, x.Epoch = h.Seq, h.Fold, h.Horizon, l.EpochOf(h.Seq).Epoch
 	if x.Chain, err = l.Chain(h.Seq); err != nil {
 		return err
 	}

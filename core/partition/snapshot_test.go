@@ -120,7 +120,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("state %x, listed %x, want %x", got, x.Digest, want)
 	}
 	chain, err := p.Log().Chain(4001)
-	if err != nil || x.Seq != 4001 || x.Chain != chain || x.Epoch != p.Log().Epoch() || x.Fold != fold.First {
+	if err != nil || x.Seq != 4001 || x.Chain != chain || x.Epoch != p.Opening() || x.Fold != fold.First {
 		t.Errorf("snapshot of entry %d, epoch %x, chain %x, rules %d; %v", x.Seq, x.Epoch, x.Chain, x.Fold, err)
 	}
 	derived := 0

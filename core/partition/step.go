@@ -68,6 +68,9 @@ func (p *Partition) stepRetention(ctx context.Context, now time.Time) error {
 // stepTidy does some of the due cleanup, if everything that was appended is folded.
 func (p *Partition) stepTidy() (more bool, err error) {
 	defer p.locks.take(appending | folding).unlock()
+	if p.clocks.of != nil && p.o.Clock().Sub(p.clocks.used).Abs() > madeUnused {
+		p.clocks = madeClocks{}
+	}
 	if !p.cleanupDue || p.shut {
 		return false, nil
 	}

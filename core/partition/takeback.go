@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -12,56 +13,67 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// An origin that was restored from a backup takes back the entries that its replicas have stored of its log:
+// A log lacks the place of a replica if it was restored from a backup, or if its disk went back in time. It takes back the frames that its
+// replicas keep:
 //
-//	backup ─ 1 … 50
-//	log    ─ 1 … 50 ─ 51 52               written since the restore
-//	stored      48 … 50 ─ 51 52 … 90 ◆    of the log before the restore, sealed
+//	log    ─ 1 … 50 ─ 51 52               the epoch of 51 is another one
+//	kept      48 … 50 ─ 51 52 … 90 ◆      sealed
 //
-// It appends the operations whose names the log lacks, and skips the others: a name has one content. The fold gives each its effect once,
-// in any order. The origin lists those that end in a conflict, with their content.
+// It appends the operations whose names it lacks, in the order in which they come, and skips the others: a name has one content. The fold gives
+// each its effect once, in any order. The origin lists those that end in a conflict, with their content.
 //
 // The origin may refuse an operation that its maker sends again, for example if its token was revoked since. It records the reason, and
 // lists the operation when another replica returns it:
 //
 //	refused/WRITER SEQ  reason
 
-// ErrRestored is returned by TakeBack for a log that was not restored from a backup.
-var ErrRestored = errors.New("the log was not restored from a backup")
+// ErrOpening is returned for an operation on a log in another opening than that of the caller's session.
+var ErrOpening = errors.New("the log was opened again since the session began")
+
+// ErrSeal is returned by TakeBack for a frame without a seal of this log: it is forged, or the backup is older than the key.
+var ErrSeal = errors.New("entries without a seal of this log")
 
 const refusedName = "refused/"
 
 func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refusedName, dot) }
 
-// Backup returns the last entry of the backup from which the log was restored, with the chain up to it. restored is false if the log was
-// not restored. The chain is zero if the log was trimmed beyond that entry.
-func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err error) {
-	if p.replica != nil {
-		return 0, chain, false, nil
-	}
-	if seq, restored = p.log.BackupHead(); !restored {
-		return 0, chain, false, nil
+// Opening returns the epoch with which the log appends entries now.
+func (p *Partition) Opening() log.Epoch { return p.log.Opening() }
+
+// Draw gives the log another opening: its next entries have another epoch. The next operation has another writer, too.
+func (p *Partition) Draw(e log.Epoch) {
+	defer p.locks.take(appending).unlock()
+	p.log.Draw(e)
+	p.o.Epoch = e
+	p.spoil(p.own.writer)
+}
+
+// HasPlace reports whether the log has a place: an entry of an epoch with the chain up to it. Errors: those of kv.
+func (p *Partition) HasPlace(m log.Mark, chain log.Chain) (bool, error) { return p.log.Has(m, chain) }
+
+// Common returns the greatest entry that the log has of the epoch of one of the marks, at or before it, with the chain up to it; 0: none. The
+// chain is zero if the log was trimmed beyond that entry. Errors: those of kv.
+func (p *Partition) Common(marks []log.Mark) (seq uint64, chain log.Chain, err error) {
+	if seq = p.log.Common(marks...); seq == 0 {
+		return 0, chain, nil
 	}
 	chain, err = p.log.Chain(seq)
 	if errors.Is(err, log.ErrTrimmed) {
-		return seq, log.Chain{}, true, nil
+		return seq, log.Chain{}, nil
 	}
-	return seq, chain, true, err
+	return seq, chain, err
 }
 
-// StoredRun is a run of entries that a replica has stored.
-type StoredRun struct {
-	From    uint64
-	Before  log.Chain // chain of the log up to From
-	Entries []log.Entry
-	Seal    []byte             // seal of the log up to the last entry
+// Returned are frames that a replica gives back.
+type Returned struct {
+	Opening log.Epoch // opening of the log in the replica's session
+	Frames  []Frame
 	Missing map[log.Dot]string // reason for each operation whose picture or manifest this origin lacks
 }
 
-// TakeBack appends those entries that the log lost when it was restored from a backup, and lists the others as conflicts. When it returns
-// no error, all of that survives a crash and is visible. also is as
-// in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
-func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Batch)) error {
+// TakeBack appends those operations of the frames that the log lacks, and lists those without an effect as conflicts. When it returns no error,
+// all of that survives a crash and is visible. also is as in [Partition.Submit]. Errors: ErrOpening, ErrSeal, kv.ErrFull, and those of Submit.
+func (p *Partition) TakeBack(ctx context.Context, b *Returned, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -78,14 +90,17 @@ func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Ba
 	return nil
 }
 
-// takeBack appends the entries under the lock appending.
-func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
+// takeBack appends the operations under the lock appending.
+func (p *Partition) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, nil, err
 	}
-	if _, _, restored, err := p.Backup(); err != nil || !restored || p.o.App == catalog.Control {
-		return 0, nil, errors.Join(err, ErrRestored)
+	switch {
+	case p.replica != nil || p.o.App == catalog.Control:
+		return 0, nil, ErrReplica
+	case b.Opening != p.log.Opening():
+		return 0, nil, ErrOpening
 	}
 	if err := p.o.Store.Room(); err != nil {
 		return 0, nil, err
@@ -96,8 +111,16 @@ func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, w
 	if err := p.foldTo(p.log.LastSeq()); err != nil {
 		return 0, nil, err
 	}
-	t := taking{p: p, taken: map[log.Dot]bool{}}
-	if err := t.sort(b); err != nil {
+	if err := p.readMade(); err != nil {
+		return 0, nil, err
+	}
+	t := taking{p: p, missing: b.Missing, taken: map[log.Dot]bool{}}
+	for i := range b.Frames {
+		if err := t.frame(&b.Frames[i]); err != nil {
+			return 0, nil, err
+		}
+	}
+	if err := t.try(); err != nil {
 		return 0, nil, err
 	}
 	batch := &kv.Batch{}
@@ -120,70 +143,115 @@ func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, w
 	return p.log.LastSeq(), wait, p.hear(t.ops)
 }
 
-// taking sorts stored entries into those that the log takes and those that it lists.
+// taking sorts the operations of frames into those that the log takes and those that it lists.
 type taking struct {
-	p     *Partition
-	ops   []log.Op         // operations that the log will append
-	taken map[log.Dot]bool // operations that are no longer conflicts
-	lost  []Conflict
+	p       *Partition
+	missing map[log.Dot]string
+	ops     []log.Op         // operations that the log will append
+	taken   map[log.Dot]bool // operations that are no longer conflicts
+	lost    []Conflict
 }
 
-// noSeal is the reason for not taking back an entry that may never have been in the log.
-const noSeal = "the entry has no seal of this log"
+// madeClocks are the clocks by which the operations of the log were made, as far as the log has them. The first Back reads the log for them.
+type madeClocks struct {
+	of   map[log.Dot]log.HLC
+	to   uint64    // last entry in of
+	used time.Time // of the last Back
+}
 
-// lostFor is the prefix of all reasons for not taking back an operation.
+// madeUnused is the time after which the clocks are dropped that no Back needs: 32 bytes for each entry.
+const madeUnused = time.Hour
+
+// readMade reads the clocks of the entries that were appended since the last Back. The caller holds appending.
+func (p *Partition) readMade() error {
+	m := &p.clocks
+	if m.used = p.o.Clock(); m.of == nil {
+		*m = madeClocks{of: map[log.Dot]log.HLC{}, used: m.used}
+	}
+	err := p.log.Read(max(m.to+1, p.log.Floor()), func(e log.Entry) bool {
+		if _, twice := m.of[e.Op.Dot]; !twice {
+			m.of[e.Op.Dot] = e.Op.MadeAt()
+		}
+		m.to = e.Seq
+		return true
+	})
+	return err
+}
+
+// lostFor is the prefix of all reasons for listing an operation that was returned.
 const lostFor = "restore: "
 
-// sort finds the operations that the log lacks. The caller holds appending, and the whole log is folded.
-func (t *taking) sort(b *StoredRun) error {
-	p := t.p
-	sealed := p.recognize(b)
-	for i := range b.Entries {
-		op := &b.Entries[i].Op
-		had, err := p.names(op.Dot.Writer)
-		if err != nil {
-			return err
-		}
-		foreign := p.checkOwn(op)
-		switch {
-		case t.taken[op.Dot]: // it came again after a horizon dropped its name
-		case had.Has(op.Dot.Seq) && foreign:
-			t.lose(op, usedName.Detail)
-		case had.Has(op.Dot.Seq):
-			err = t.compare(op, b.Missing[op.Dot])
-		case !sealed:
-			t.lose(op, noSeal)
-		default:
-			t.ops = append(t.ops, *op)
-			t.taken[op.Dot] = true
-			if why := b.Missing[op.Dot]; why != "" {
-				t.lose(op, why)
-			}
-		}
-		if err != nil {
-			return err
-		}
+// CheckSeal returns ErrSeal if the log never had the entries of a frame. A log without a key has no seals.
+func (p *Partition) CheckSeal(f *Frame) error {
+	chain, ok := f.chainAt(f.To)
+	if !ok || chain != f.Chain || p.sealKey == nil || !hmac.Equal(f.Seal, p.Seal(f.To, f.Chain)) {
+		return fmt.Errorf("entries %d to %d: %w", f.From+1, f.To, ErrSeal)
 	}
-	return t.try()
+	return nil
 }
 
-// recognize reports whether this log sealed the entries.
-func (p *Partition) recognize(b *StoredRun) bool {
-	chain := b.Before
-	for i := range b.Entries {
-		chain = chain.Next(log.Encode(nil, &b.Entries[i].Op))
+// frame sorts the operations of a frame, after it has checked that this log had them.
+func (t *taking) frame(f *Frame) error {
+	if err := t.p.CheckSeal(f); err != nil {
+		return err
 	}
-	return len(b.Entries) > 0 && b.Seal != nil && hmac.Equal(b.Seal, p.Seal(b.From+uint64(len(b.Entries)), chain))
+	entries, err := log.DecodeRows(f.Rows, f.From)
+	for i := range entries {
+		if err == nil {
+			err = t.sort(&entries[i].Op)
+		}
+	}
+	return err
+}
+
+// sort decides about one operation. The caller holds appending, and the whole log is folded.
+func (t *taking) sort(op *log.Op) error {
+	had, err := t.p.names(op.Dot.Writer)
+	if err != nil || t.taken[op.Dot] { // taken: it came again after a horizon dropped its name
+		return err
+	}
+	made, ok := t.p.clocks.of[op.Dot]
+	used := ok && made != op.MadeAt()
+	if used || !had.Has(op.Dot.Seq) { // if the writer is the own one, this process has not made the operation
+		t.p.spoil(op.Dot.Writer)
+	}
+	switch {
+	case had.Has(op.Dot.Seq) && !used:
+		return t.compare(op)
+	case used, t.refersToUsed(op):
+		t.lose(op, usedName.Detail)
+		return nil
+	}
+	t.ops = append(t.ops, *op)
+	t.taken[op.Dot] = true
+	if why := t.missing[op.Dot]; why != "" {
+		t.lose(op, why)
+	}
+	return nil
+}
+
+// refersToUsed reports whether op is about a thing whose creation was listed because its name was used again.
+func (t *taking) refersToUsed(op *log.Op) bool {
+	c, err := t.p.Conflict(Subject(op.Body))
+	if err == nil && c.Verdict.Detail == lostFor+usedName.Detail {
+		return true
+	}
+	for i := range t.lost {
+		if c := &t.lost[i]; c.Op.Dot == Subject(op.Body) && c.Verdict.Detail == lostFor+usedName.Detail {
+			return true
+		}
+	}
+	return false
 }
 
 // compare lists an operation that the log has if the origin has refused it since. An operation that was listed for its missing picture or
-// manifest is a conflict no more once that has come; missing is the reason why it has not.
-func (t *taking) compare(op *log.Op, missing string) error {
+// manifest is no longer a conflict once that has come.
+func (t *taking) compare(op *log.Op) error {
 	why, err := t.p.o.Store.Get(refusedKey(t.p.o.App, op.Dot))
 	if err == nil {
 		t.lose(op, string(why))
 	}
-	if err = ignoreMissing(err); err != nil || missing != "" {
+	if err = ignoreMissing(err); err != nil || t.missing[op.Dot] != "" {
 		return err
 	}
 	c, err := t.p.Conflict(op.Dot)
@@ -211,7 +279,7 @@ const (
 	LostManifest = "the weights of the version are lost"
 )
 
-// lose lists an operation that is not taken.
+// lose lists an operation.
 func (t *taking) lose(op *log.Op, why string) {
 	if _, refused := op.Body.(*log.Refused); refused {
 		return // it has no content
@@ -249,9 +317,11 @@ func (t *taking) note(b *kv.Batch) error {
 	}
 	for i := range t.lost {
 		c := &t.lost[i]
-		var err error
-		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
-			return err
+		if c.Verdict.Detail != lostFor+usedName.Detail { // otherwise another thing has the name
+			var err error
+			if c.ID, err = p.NameOf(c.Op.Body); err != nil {
+				return err
+			}
 		}
 		p.PutConflict(b, c)
 	}

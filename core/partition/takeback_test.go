@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,51 +66,91 @@ func sealingAs(t testing.TB, store kv.Store, name log.Epoch) *partition.Partitio
 	return p
 }
 
-// openRestored opens an origin from an image of its store, as a restore leaves it.
-func openRestored(t testing.TB, image kv.Store, epoch byte) *partition.Partition {
+// openRestored opens an origin from an image of its store, as a restore leaves it, in an opening with a name.
+func openRestored(t testing.TB, image kv.Store, name byte) *partition.Partition {
 	t.Helper()
-	return sealing(t, restored(t, image, epoch))
+	return sealingAs(t, imageOf(t, image), log.Epoch{name})
 }
 
-// restored returns the store of an origin as a restore of an image leaves it.
-func restored(t testing.TB, image kv.Store, epoch byte) kv.Store {
+// sealedRuns returns the entries of an origin's log after an entry as the origin sends them: each run has one epoch and a seal.
+func sealedRuns(t testing.TB, origin *partition.Partition, after uint64) (runs []partition.Run) {
 	t.Helper()
-	store := imageOf(t, image)
-	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
-	if err == nil {
-		err = l.Renew(log.Epoch{epoch})
+	l := origin.Log()
+	for after < l.Head() {
+		r := run(t, origin, partition.Cursor{Seq: after}, int(min(l.EpochOf(after+1).To-after, log.MaxRows)))
+		r.Rows = log.EncodeRows(len(r.Entries), func(i int) *log.Op { return &r.Entries[i].Op })
+		r.Seal, r.Stable = origin.Seal(r.To, r.Chain), 0
+		var err error
+		if r.Before, err = l.Chain(after); err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+		after = r.To
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return runs
 }
 
-// pullSealed pulls all that an origin has, as one run.
+// pullSealed pulls all that an origin has.
 func pullSealed(t testing.TB, p, origin *partition.Partition) {
 	t.Helper()
-	r := run(t, origin, p.Cursor(), 1000)
-	r.Seal, r.Stable = origin.Seal(r.To, r.Chain), 0
-	if _, err := p.Pull(t.Context(), r); err != nil {
-		t.Fatal(err)
+	for _, r := range sealedRuns(t, origin, p.Cursor().Seq) {
+		if _, err := p.Pull(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// storedRun are the entries that a replica keeps, as it offers them.
-func storedRun(t testing.TB, p *partition.Partition) (b partition.StoredRun) {
+// framesOf returns the frames that a replica keeps, with their numbers.
+func framesOf(t testing.TB, p *partition.Partition) (frames []partition.Frame, numbers []uint64) {
 	t.Helper()
-	err := p.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-		if len(b.Entries) == 0 {
-			b.From, b.Before = k.At.Seq-1, k.Before
-		}
-		b.Entries = append(b.Entries, log.Entry{Seq: k.At.Seq, Op: k.Op})
-		b.Seal = k.Seal
+	err := p.KeptAfter(0, func(n uint64, f partition.Frame) bool {
+		frames, numbers = append(frames, f), append(numbers, n)
 		return true
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return frames, numbers
+}
+
+// framesAfter returns the entries of an origin's log after an entry as a replica that pulled them keeps them.
+func framesAfter(t testing.TB, origin *partition.Partition, after uint64) (frames []partition.Frame) {
+	t.Helper()
+	for _, r := range sealedRuns(t, origin, after) {
+		frames = append(frames, frameOf(&r))
+	}
+	return frames
+}
+
+func frameOf(r *partition.Run) partition.Frame {
+	return partition.Frame{Epoch: r.Epoch, From: r.From, To: r.To, Chain: r.Chain, Rows: r.Rows, Seal: r.Seal, Before: r.Before}
+}
+
+// takeBack has a log take frames back. missing has the reason for each operation without its picture.
+func takeBack(t testing.TB, p *partition.Partition, frames []partition.Frame, missing map[log.Dot]string) {
+	t.Helper()
+	if err := p.TakeBack(t.Context(), &partition.Returned{Opening: p.Opening(), Frames: frames, Missing: missing}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// giveBack has a replica give back what a log may lack, as in a session: the frames after the last entry that both have.
+func giveBack(t testing.TB, r, to *partition.Partition) {
+	t.Helper()
+	have, chain, err := to.Common(r.Kept())
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := r.KeptFrom(have, chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, numbers := framesOf(t, r)
+	for i, n := range numbers {
+		if n >= from {
+			takeBack(t, to, frames[i:i+1], nil)
+		}
+	}
 }
 
 func conflictsOf(t testing.TB, p *partition.Partition) (list []partition.Conflict) {
@@ -120,7 +161,8 @@ func conflictsOf(t testing.TB, p *partition.Partition) (list []partition.Conflic
 	return list
 }
 
-// TestTakeBack has a restored origin take back what a replica has pulled: the same log, unless it was written to before.
+// TestTakeBack has a restored origin take back what a replica has pulled: the same log, unless it was written to before. A log takes an operation
+// back once, however often it comes.
 func TestTakeBack(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -130,30 +172,36 @@ func TestTakeBack(t *testing.T) {
 	submit(t, origin, &log.InputDelete{Input: doomed})
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	b := storedRun(t, r)
-
-	restored := openRestored(t, image, 4)
-	lacking := storedRun(t, r)
-	first := lacking.Entries[len(lacking.Entries)-2].Op
-	lacking.Missing = map[log.Dot]string{first.Dot: partition.LostPicture}
-	if err := restored.TakeBack(t.Context(), &lacking, nil); err != nil {
-		t.Fatal(err)
-	}
-	if lost, err := lostOf(restored); !lost[first.Body.(*log.InputCreate).Blob] || len(lost) != 1 || err != nil {
-		t.Errorf("LostPictures = %v, %v", lost, err)
-	}
-
-	same := openRestored(t, image, 2)
-	if err := same.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
+	frames, _ := framesOf(t, r)
 	head := origin.Log().Head()
 	want, err := origin.Log().Chain(head)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if chain, err := same.Log().Chain(head); err != nil || chain != want || same.Log().Head() != head || len(conflictsOf(t, same)) > 0 {
-		t.Errorf("the log ends at %d with %x, %v, want %d with %x", same.Log().Head(), chain, err, head, want)
+
+	for name, back := range map[string]func(*partition.Partition){
+		"all frames":      func(p *partition.Partition) { takeBack(t, p, frames, nil) },
+		"what is missing": func(p *partition.Partition) { giveBack(t, r, p) },
+		"one entry a time": func(p *partition.Partition) {
+			for at := range head {
+				takeBack(t, p, []partition.Frame{singleFrame(t, origin, at+1)}, nil)
+			}
+		},
+	} {
+		same := openRestored(t, image, 2)
+		for range 2 {
+			back(same)
+			if chain, err := same.Log().Chain(head); err != nil || chain != want || same.Log().Head() != head || len(conflictsOf(t, same)) > 0 {
+				t.Errorf("%s: the log ends at %d with %x, %v, want %d with %x", name, same.Log().Head(), chain, err, head, want)
+			}
+		}
+		if got := same.Log().EpochOf(head); got != (log.Mark{Epoch: same.Opening(), To: head}) {
+			t.Errorf("%s: the entries have the epoch %x, want %x", name, got, same.Opening())
+		}
+	}
+	takeBack(t, origin, frames, nil)
+	if origin.Log().Head() != head || len(conflictsOf(t, origin)) > 0 {
+		t.Errorf("a log that lacks nothing ends at %d, want %d", origin.Log().Head(), head)
 	}
 
 	other := openRestored(t, image, 3)
@@ -161,9 +209,7 @@ func TestTakeBack(t *testing.T) {
 	if verdict.Dot.Writer == doomed.Writer {
 		t.Errorf("a restored log writes as %v, like the log of before", verdict.Dot)
 	}
-	if err := other.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
+	giveBack(t, r, other)
 	v := other.View()
 	defer v.Close()
 	if got := fmt.Sprint(ids(t, v.Reader)); got != "[a b]" {
@@ -178,14 +224,56 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
-// lastStored is the last entry of kept ones alone.
-func lastStored(t testing.TB, p *partition.Partition) partition.StoredRun {
+// singleFrame returns one entry of an origin's log as a frame.
+func singleFrame(t testing.TB, origin *partition.Partition, seq uint64) partition.Frame {
 	t.Helper()
-	k, sealed, err := p.LastStored()
-	if err != nil || !sealed {
-		t.Fatalf("the last entry: sealed %v, %v", sealed, err)
+	r := run(t, origin, partition.Cursor{Seq: seq - 1}, 1)
+	before, err := origin.Log().Chain(seq - 1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return partition.StoredRun{From: k.At.Seq - 1, Before: k.Before, Entries: []log.Entry{{Seq: k.At.Seq, Op: k.Op}}, Seal: k.Seal}
+	rows := log.EncodeRows(1, func(int) *log.Op { return &r.Entries[0].Op })
+	return partition.Frame{Epoch: r.Epoch, From: seq - 1, To: seq, Chain: r.Chain, Rows: rows, Seal: origin.Seal(seq, r.Chain), Before: before}
+}
+
+// TestTakeBackPicture: a log takes an operation back without its picture, and lists it. It lists it no more once the picture has come, and does
+// not list an operation that it already has.
+func TestTakeBackPicture(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	dots := submit(t, origin, create("a"), create("b"), &log.ModelCreate{ID: "m", Version: "v"})
+	a, m := dots[0].Dot, dots[2].Dot
+	p, frames := openRestored(t, image, 2), framesAfter(t, origin, 0)
+	head := origin.Log().Head()
+	for i, tt := range []struct {
+		missing map[log.Dot]string
+		listed  []log.Dot
+	}{
+		{map[log.Dot]string{a: partition.LostPicture, m: partition.LostManifest}, []log.Dot{a, m}},
+		{map[log.Dot]string{a: partition.LostPicture, m: partition.LostManifest}, []log.Dot{a, m}},
+		{map[log.Dot]string{a: partition.LostPicture}, []log.Dot{a}},
+		{nil, nil},
+		{map[log.Dot]string{a: partition.LostPicture}, nil},
+	} {
+		takeBack(t, p, frames, tt.missing)
+		lost, err := lostOf(p)
+		if err != nil || lost[create("a").Blob] != slices.Contains(tt.listed, a) || lost[create("b").Blob] || p.Log().Head() != head {
+			t.Errorf("offer %d: lost pictures %v, %v; the log ends at %d, want %d", i, lost, err, p.Log().Head(), head)
+		}
+		var listed []log.Dot
+		for _, c := range conflictsOf(t, p) {
+			listed = append(listed, c.Op.Dot)
+		}
+		if !slices.Equal(listed, tt.listed) {
+			t.Errorf("offer %d: conflicts of %v, want %v", i, listed, tt.listed)
+		}
+		v := p.View()
+		if got := fmt.Sprint(ids(t, v.Reader)); got != "[a b]" {
+			t.Errorf("offer %d: inputs %s", i, got)
+		}
+		_ = v.Close()
+	}
 }
 
 // TestTakeBackRefused: a restored log refuses an operation that it had before, when its replica sends it again. Another replica gives the
@@ -200,28 +288,23 @@ func TestTakeBackRefused(t *testing.T) {
 	}
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	b := storedRun(t, r)
+	frames, _ := framesOf(t, r)
 	p := openRestored(t, image, 2)
 	no := creation
 	partition.Refuse(&no, "scope: the token was revoked")
 	if _, _, err := p.Accept(t.Context(), []log.Op{no}, nil); err != nil {
 		t.Fatal(err)
 	}
+	refused := singleFrame(t, p, p.Log().Head())
 	if err := p.Log().Trim(p.Log().Head() + 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, secondRestore := range []bool{false, true} {
 		if secondRestore { // a replica that has pulled the refusal gives it to a log that was restored once more
 			p = openRestored(t, image, 3)
-			first := partition.StoredRun{From: b.From, Before: b.Before, Entries: []log.Entry{{Seq: b.From + 1, Op: no}}}
-			first.Seal = p.Seal(b.From+1, b.Before.Next(log.Encode(nil, &no)))
-			if err := p.TakeBack(t.Context(), &first, nil); err != nil {
-				t.Fatal(err)
-			}
+			takeBack(t, p, []partition.Frame{refused}, nil)
 		}
-		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-			t.Fatal(err)
-		}
+		takeBack(t, p, frames, nil)
 		c := conflictsOf(t, p)
 		if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &creation)) || !strings.Contains(c[0].Verdict.Detail, "the token was revoked") {
 			t.Errorf("again %v: conflicts %+v", secondRestore, c)
@@ -237,14 +320,10 @@ func TestTakeBackSentLater(t *testing.T) {
 	image := imageOf(t, store)
 	ops := writerOps(edge, 1, create("a"), create("b"))
 	accept(t, origin, ops)
-	r := openNamed(t, memkv.New(), 1)
-	pullSealed(t, r, origin)
 	for n := 1; n <= 2; n++ {
-		p, b := openRestored(t, image, 2), lastStored(t, r)
+		p := openRestored(t, image, 2)
 		head := p.Log().Head()
-		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-			t.Fatal(err)
-		}
+		takeBack(t, p, framesAfter(t, origin, origin.Log().Head()-1), nil)
 		accept(t, p, ops[:n])
 		v := p.View()
 		if got := fmt.Sprint(ids(t, v.Reader)); got != "[b a]" || p.Log().Head() != head+2 || len(conflictsOf(t, p)) > 0 {
@@ -275,12 +354,7 @@ func TestTakeBackDeleted(t *testing.T) {
 		pullSealed(t, after, origin)
 
 		back := func(r *partition.Partition) func(*partition.Partition) {
-			return func(p *partition.Partition) {
-				b := storedRun(t, r)
-				if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-					t.Fatal(err)
-				}
-			}
+			return func(p *partition.Partition) { giveBack(t, r, p) }
 		}
 		sends := func(p *partition.Partition) { accept(t, p, sent) }
 		pushes := func(p *partition.Partition) { sendAllPending(t, deleted, p) }
@@ -319,11 +393,9 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 	first := openRestored(t, store, 2)
 	accept(t, first, writerOps(edge+1, 1, &log.InputDelete{Input: log.Dot{Writer: edge, Seq: 1}}))
 	r := openNamed(t, memkv.New(), 1)
-	keepSealed(t, r, first, 0)
-	second, b := openRestored(t, store, 3), storedRun(t, r)
-	if err := second.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
+	pullSealed(t, r, first)
+	second := openRestored(t, store, 3)
+	giveBack(t, r, second)
 	for name, p := range map[string]*partition.Partition{"first": first, "second": second} {
 		accept(t, p, writerOps(edge, 1, create("deleted")))
 		v := p.View()
@@ -346,13 +418,8 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 	all := writerOps(edge+1, 1, &log.InputDeleteAll{Upto: []log.Dot{inputs[1].Dot}})
 	all[0].At = inputs[0].At - 1
 	accept(t, origin, all)
-	r := openNamed(t, memkv.New(), 1)
-	keepSealed(t, r, origin, lost)
-
-	p, b := openRestored(t, image, 2), storedRun(t, r)
-	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
+	p := openRestored(t, image, 2)
+	takeBack(t, p, framesAfter(t, origin, lost), nil)
 	if v := accept(t, p, inputs); v[0].Code != fold.Gone || v[1].Code != fold.Gone || v[2].Code != fold.OK {
 		t.Errorf("verdicts %+v, want gone, gone and ok", v)
 	}
@@ -363,30 +430,63 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 	}
 }
 
-// TestTakeBackForged has an origin list entries that it did not seal, and take none.
+// TestTakeBackForged has an origin refuse frames that it did not seal, and frames for another opening. It takes nothing of them.
 func TestTakeBackForged(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
 	submit(t, origin, create("a"))
 	image := imageOf(t, store)
 	submit(t, origin, create("b"))
-	r := openNamed(t, memkv.New(), 1)
-	pullSealed(t, r, origin)
-	b := storedRun(t, r)
-	if err := origin.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrRestored) {
-		t.Errorf("a log that was not restored takes entries back: %v", err)
-	}
-	b.Entries[len(b.Entries)-1].Op.Body = &log.Rules{Version: 1 << 20}
+	frames := framesAfter(t, origin, 0)
+	mallory := log.Op{Dot: log.Dot{Writer: edge, Seq: 1}, Body: &log.Rules{Version: 1 << 20}}
 	p := openRestored(t, image, 2)
-	head := p.Log().Head()
-	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
+	for name, x := range map[string]struct {
+		want error
+		edit func(b *partition.Returned, f *partition.Frame)
+	}{
+		"another opening":   {partition.ErrOpening, func(b *partition.Returned, _ *partition.Frame) { b.Opening = origin.Opening() }},
+		"no opening":        {partition.ErrOpening, func(b *partition.Returned, _ *partition.Frame) { b.Opening = log.Epoch{} }},
+		"no seal":           {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Seal = nil }},
+		"another seal":      {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Seal = append([]byte{f.Seal[0] + 1}, f.Seal[1:]...) }},
+		"another place":     {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.From, f.To = f.From+1, f.To+1 }},
+		"another end":       {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.To++ }},
+		"another chain":     {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Chain[3]++ }},
+		"another beginning": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Before[3]++ }},
+		"another operation": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
+			f.Rows = log.EncodeRows(1, func(int) *log.Op { return &mallory })
+		}},
+		"one operation more": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
+			f.Rows = log.AppendRow(f.Rows, log.Encode(nil, &mallory))
+		}},
+		"rows that are short": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Rows = f.Rows[:len(f.Rows)-1] }},
+		"a seal of another log": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
+			other, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Secret: [32]byte{2}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Seal = other.Seal(f.To, f.Chain)
+		}},
+	} {
+		b := partition.Returned{Opening: p.Opening(), Frames: slices.Clone(frames)}
+		last := len(b.Frames) - 1 // the frames before it are sealed
+		x.edit(&b, &b.Frames[last])
+		head := p.Log().Head()
+		if err := p.TakeBack(t.Context(), &b, nil); !errors.Is(err, x.want) || p.Log().Head() != head || len(conflictsOf(t, p)) > 0 {
+			t.Errorf("%s: %v, want %v; %d entries, conflicts %+v", name, err, x.want, p.Log().Head()-head, conflictsOf(t, p))
+		}
 	}
-	if p.Log().Head() != head {
-		t.Error("the log has a forged entry")
+	b := partition.Returned{Opening: p.Opening(), Frames: frames}
+	p.Draw(log.Epoch{9})
+	if err := p.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrOpening) {
+		t.Errorf("frames for the opening of before: %v, want ErrOpening", err)
 	}
-	if c := conflictsOf(t, p); len(c) != 1 {
-		t.Errorf("conflicts %+v", c)
+	takeBack(t, p, frames, nil)
+	if p.Log().Head() != origin.Log().Head() {
+		t.Errorf("the log ends at %d, want %d", p.Log().Head(), origin.Log().Head())
+	}
+	c := openNamed(t, memkv.New(), 1)
+	if err := c.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("a replica takes frames back: %v", err)
 	}
 }
 
@@ -411,10 +511,7 @@ func TestTakeBackTwice(t *testing.T) {
 	p := openNamed(t, memkv.New(), 7)
 	pullSealed(t, p, origin)
 	again := openRestored(t, image, 9)
-	b := storedRun(t, p)
-	if err := again.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
+	giveBack(t, p, again)
 	count := map[log.Dot]int{}
 	if err := again.Log().Read(1, func(e log.Entry) bool { count[e.Op.Dot]++; return true }); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -40,23 +41,38 @@ func WriterOf(app catalog.AppID, secret []byte) log.Writer {
 type opening struct {
 	writer log.Writer
 	secret [SecretSize]byte
-	seq    uint64  // sequence number of the last operation
-	at     log.HLC // clock of the last operation
-	drawn  uint64  // number of writers drawn by this process
+	seq    uint64 // sequence number of the last operation
+	drawn  uint64 // number of writers drawn by this process
 }
 
 // draw replaces the writer of the process. The clock is in the secret because machines that resume from one memory image have the same
 // random bytes. The caller holds appending.
 func (p *Partition) draw() {
 	o := &p.own
-	b := append([]byte(nil), p.o.Epoch[:]...)
-	b = append(append(b, p.o.Secret[:]...), p.o.App[:]...)
+	random := cmp.Or(p.o.Random, [16]byte(p.o.Epoch))
+	b := append(append(random[:], p.o.Secret[:]...), p.o.App[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.o.Clock().UnixNano()))
 	o.drawn++
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, o.drawn))
 	*o = opening{secret: [SecretSize]byte(sum[:]), drawn: o.drawn}
 	o.writer = WriterOf(p.o.App, o.secret[:])
 	p.drawn.Store(uint64(o.writer))
+}
+
+// Image is the part of a process that an image of a machine's memory preserves: its writer.
+type Image struct{ own opening }
+
+// Image returns the image of the process now.
+func (p *Partition) Image() Image {
+	defer p.locks.take(appending).unlock()
+	return Image{p.own}
+}
+
+// Resume makes the process continue that of an image, as a machine does which is set back with its memory. Only tests do that.
+func (p *Partition) Resume(x Image) {
+	defer p.locks.take(appending).unlock()
+	p.own = x.own
+	p.drawn.Store(uint64(x.own.writer))
 }
 
 // name names operations that are appended next. It draws a writer if the process has none, if the log has operations of it that the
@@ -68,17 +84,6 @@ func (p *Partition) name(ops []log.Op) {
 	for i := range ops {
 		ops[i].Dot = log.Dot{Writer: p.own.writer, Seq: p.own.seq + 1 + uint64(i)}
 	}
-}
-
-// checkOwn reports whether op has the writer of the process, which has not made it. Another writer is drawn then. The caller holds
-// appending.
-func (p *Partition) checkOwn(op *log.Op) (foreign bool) {
-	o := &p.own
-	if op.Dot.Writer != o.writer || op.Dot.Seq < o.seq || op.Dot.Seq == o.seq && op.MadeAt() == o.at {
-		return false
-	}
-	p.spoil(o.writer)
-	return true
 }
 
 // spoil makes the process draw another writer before its next operation, if w is its present one.

@@ -32,7 +32,7 @@ func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err err
 		}
 		return nil, 0, err
 	}
-	x.Epoch = r.partition.Log().Epoch()
+	x.Epoch = r.partition.Opening()
 	return x.Encode(), v.Seq(), nil
 }
 

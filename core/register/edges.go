@@ -155,15 +155,6 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 	return r.Edge(e.ID)
 }
 
-// RolledBack gives the register's log another epoch, because an application's log has shown that the disk was rolled back. Replicas then
-// have newer records than the register. Errors: ErrNotOrigin and the store's.
-func (r *Register) RolledBack() error {
-	if r.partition == nil {
-		return ErrNotOrigin
-	}
-	return r.partition.RenewLog()
-}
-
 // CheckSite returns a site if secret is its secret. It refuses the sites of edges, which sign instead. It accepts a site whose lease has
 // ended. Errors: ErrNoSite and the store's.
 func (r *Register) CheckSite(site log.Writer, secret string) (catalog.Site, error) {

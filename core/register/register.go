@@ -11,6 +11,7 @@ package register
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -114,6 +115,7 @@ type Register struct {
 	watchers    watchers
 	revocations revocations
 	closed      atomic.Bool
+	opening     atomic.Pointer[log.Epoch] // of all logs of the process; nil: no partition was opened
 }
 
 // appList caches the applications' IDs, which background work reads many times a second. The register reads them
@@ -153,15 +155,43 @@ func ReadOnly(o Options) *Register {
 // PartitionOptions returns the options that open an application's partition on the register's store.
 func (r *Register) PartitionOptions(app catalog.AppID) (partition.Options, error) {
 	p := partition.Options{Store: r.o.Store, App: app, Clock: r.o.Clock}
-	if _, err := io.ReadFull(r.o.Rand, p.Epoch[:]); err != nil {
-		return p, fmt.Errorf("random source: %w", err)
+	drawn, err := r.draw()
+	if err != nil {
+		return p, err
 	}
+	p.Random = drawn
+	sum := sha256.Sum256(drawn[:]) // replicas know the opening, and may not know the secrets of writers
+	drawn = log.Epoch(sum[:])
+	r.opening.CompareAndSwap(nil, &drawn)
+	p.Epoch = *r.opening.Load()
 	if r.o.Seals != nil {
 		if _, err := io.ReadFull(r.o.Seals, p.Secret[:]); err != nil {
 			return p, fmt.Errorf("random source: %w", err)
 		}
 	}
 	return p, nil
+}
+
+// draw returns random bytes.
+func (r *Register) draw() (e log.Epoch, err error) {
+	if _, err = io.ReadFull(r.o.Rand, e[:]); err != nil {
+		err = fmt.Errorf("random source: %w", err)
+	}
+	return e, err
+}
+
+// Reopen draws another opening of the logs, and returns it. The caller passes it to the partitions that are open. Errors: ErrNotOrigin and those of
+// the random source.
+func (r *Register) Reopen() (log.Epoch, error) {
+	if r.partition == nil {
+		return log.Epoch{}, ErrNotOrigin
+	}
+	e, err := r.draw()
+	if err == nil {
+		r.opening.Store(&e)
+		r.partition.Draw(e)
+	}
+	return e, err
 }
 
 // Close ends the register. It closes none of the host's services.

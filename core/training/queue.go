@@ -31,7 +31,7 @@ var _ Partition = (*partition.Partition)(nil)
 // pause is the time before the next attempt to train a version.
 const pause = 5 * time.Second
 
-// lead is the time in which another site may train a version that it requested.
+// lead is the time in which another replica may train a version that it requested.
 const lead = 15 * time.Minute
 
 // maxAttempts is the number of failed trainings of a version after which the version ends at 21115. Failures because of the training set
@@ -54,7 +54,7 @@ type Queue struct {
 }
 
 // leaseOf returns the lease of a version's training: the operation that requested it. An older version has no such lease;
-// its place in the log, without a site, is its lease.
+// its place in the log, without a writer, is its lease.
 func leaseOf(v *catalog.Version) log.Dot {
 	if v.RequestedAt != (log.Dot{}) {
 		return v.RequestedAt

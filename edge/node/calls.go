@@ -140,7 +140,7 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 		if err := one.calls.write(); err != nil {
 			return err
 		}
-		s.Partitions = append(s.Partitions, wire.Position{App: one.app, Calls: count})
+		s.Apps = append(s.Apps, wire.Position{App: one.app, Calls: count})
 		replicas[one.app] = one
 	}
 	if len(replicas) == 0 {
@@ -152,8 +152,8 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i := range min(len(o.Grants), len(s.Partitions)) {
-		g, at := &o.Grants[i], &s.Partitions[i]
+	for i := range min(len(o.Grants), len(s.Apps)) {
+		g, at := &o.Grants[i], &s.Apps[i]
 		if g.App != at.App || g.Do == wire.DoErase || g.Do == wire.DoRefused {
 			continue // the application's own session gets this answer
 		}

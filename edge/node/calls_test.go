@@ -120,13 +120,13 @@ type books struct {
 func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	m, failed := wire.DecodeSession(body)
-	if errors.Join(err, failed) != nil || len(m.Partitions) != 1 || r.URL.Path != "/v2/sync/session" {
+	if errors.Join(err, failed) != nil || len(m.Apps) != 1 || r.URL.Path != "/v2/sync/session" {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	at := m.Partitions[0]
+	at := m.Apps[0]
 	b.reports = append(b.reports, at)
-	out := wire.SessionReply{Protocol: 1, Now: wire.MillisOf(day.Add(time.Hour)), Grants: []wire.Grant{{App: at.App, Do: b.do, Over: b.over}}}
+	out := wire.SessionReply{Protocol: wire.Protocol, Now: wire.MillisOf(day.Add(time.Hour)), Grants: []wire.Grant{{App: at.App, Do: b.do, Over: b.over}}}
 	w.Header().Set("Content-Type", wire.ContentType)
 	_, _ = w.Write(out.Encode())
 }

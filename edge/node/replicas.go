@@ -444,7 +444,7 @@ func (c *replicaSet) status() []control.ReplicaStatus {
 		s := &one.status
 		x := control.ReplicaStatus{
 			App: one.app, Origin: c.identity.Origin, Phase: s.Phase.String(), Cursor: s.Cursor, Head: s.Head, Pending: s.Pending(),
-			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem, Renewed: s.Renewed, KeysAge: int64(old / time.Second), Admits: admits(old, one.stale),
+			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem, KeysAge: int64(old / time.Second), Admits: admits(old, one.stale),
 		}
 		if one.link == nil && one.problem != "" {
 			x.Problem = one.problem

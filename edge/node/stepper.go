@@ -56,9 +56,6 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 			return nil, s.take(take)
 		}
 	}
-	if renewed := done.Status.Renewed; renewed != before.Renewed && before.Phase != replica.Stopped {
-		s.c.log.Warn(renewed, "app", s.one.app, "origin", s.c.identity.Origin)
-	}
 	if originUnreachable(&done.Status) {
 		s.one.giveUp(blob.ErrNotFound)
 	}

@@ -79,6 +79,7 @@ func (e *signingEdge) send(method, path, query string, body []byte) (status int,
 	}
 	now := system.Now()
 	req.Header.Set("Accept", wire.ContentType)
+	req.Header.Set("Sync-Protocol", "2")
 	if len(body) > 1<<20 { // otherwise a connection that is closed early can hide the answer
 		req.Header.Set("Expect", "100-continue")
 	}
@@ -97,23 +98,23 @@ func (e *signingEdge) send(method, path, query string, body []byte) (status int,
 	return res.StatusCode, answer
 }
 
-// session begins a session, and returns the epoch of the log.
+// session begins a session, and returns the opening of the log.
 func (e *signingEdge) session() log.Epoch {
 	e.t.Helper()
-	m := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: e.app}}}
+	m := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{{App: e.app}}}
 	status, answer := e.send("POST", "/v2/sync/session", "", m.Encode())
 	reply, err := wire.DecodeSessionReply(answer)
 	if status != 200 || err != nil || len(reply.Grants) != 1 {
 		e.t.Fatalf("session: %d %q, %v", status, answer, err)
 	}
-	return reply.Grants[0].Epoch
+	return reply.Grants[0].Opening
 }
 
 // push pushes operations until the log has all of them.
-func (e *signingEdge) push(epoch log.Epoch, ops []log.Op) {
+func (e *signingEdge) push(opening log.Epoch, ops []log.Op) {
 	e.t.Helper()
 	for len(ops) > 0 {
-		m := wire.Push{App: e.app, Epoch: epoch, Writer: e.writer, Secret: e.secret, Block: wire.EncodeOps(ops)}
+		m := wire.Push{App: e.app, Opening: opening, Writer: e.writer, Secret: e.secret, Rows: wire.EncodeOps(ops)}
 		status, answer := e.send("POST", "/v2/sync/push", "", m.Encode())
 		got, err := wire.DecodePushed(answer)
 		if status != 200 || err != nil || len(got.Verdicts) > 0 || got.Accepted < ops[0].Dot.Seq {

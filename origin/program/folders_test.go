@@ -7,6 +7,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +26,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // The archives in testdata/0.1.0, which the program of version 0.1.0 made:
@@ -231,10 +236,9 @@ type request01 struct {
 	Status                          int
 }
 
-// TestRecordedRequests sends the requests that an edge and a page of version 0.1.0 sent to the origins. The origin understands all of them
-// but operations in columns, which it may refuse. Each other request gets the same status as then, or 409 if it shows a place in the log that
-// the origin lacks without these operations. The restored origin is an exception: the copies got its new names and hashes in answers, and
-// this origin has others.
+// TestRecordedRequests sends the requests that an edge and a page of version 0.1.0 sent to the origins, also those in the middle of giving
+// back. The origin refuses each request about a log for its version, and takes nothing of it. Other requests, for pictures, get the same status
+// as then. The restored origin is an exception: it lacks the writes that named these pictures.
 func TestRecordedRequests(t *testing.T) {
 	d := readDescribed(t)
 	data, err := os.ReadFile(filepath.Join(folders01, "requests.json"))
@@ -248,16 +252,29 @@ func TestRecordedRequests(t *testing.T) {
 	calls := map[string]bool{}
 	for _, folder := range []string{"origin", "restored"} {
 		o := startFolder(t, unpack(t, folder), d.App)
+		head := o.part.Log().Head()
 		for i := range all {
-			if r := &all[i]; r.Folder == folder {
-				calls[r.By+" "+r.call()] = true
-				status, body := r.send(t, &d, o.base)
-				columns := r.call() == "push" || r.call() == "back"
-				understood := status < 500 && status != 426 && (status != 400 || columns)
-				if !understood || folder == "origin" && !columns && status != r.Status && status != 409 {
+			r := &all[i]
+			if r.Folder != folder {
+				continue
+			}
+			calls[r.By+" "+r.call()] = true
+			status, body := r.send(t, &d, o.base)
+			switch r.call() {
+			case "have", "GET blobs", "PUT blobs":
+				if status >= 400 && status != 404 || folder == "origin" && status != r.Status {
 					t.Errorf("%s: %s %s?%s by the %s = %d %.200q, want %d", folder, r.Method, r.Path, r.Query, r.By, status, body, r.Status)
 				}
+			default:
+				refusal, err := wire.DecodeRefusal(body)
+				if status != 426 || err != nil || refusal.Code != wire.RefusedProtocol || refusal.Min != 2 || refusal.Max != 2 || refusal.Detail == "" {
+					t.Errorf("%s: %s %s?%s by the %s = %d %.200q, want 426 protocol", folder, r.Method, r.Path, r.Query, r.By, status, body)
+				}
 			}
+		}
+		checkContents(t, folder, visible(t, o.part), d.Inputs[folder])
+		if got := o.part.Log().Head(); got != head {
+			t.Errorf("%s: the log has %d entries, had %d", folder, got, head)
 		}
 	}
 	want := []string{"browser GET blobs"} // the edge has all pictures
@@ -269,6 +286,68 @@ func TestRecordedRequests(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(calls)); !slices.Equal(got, want) {
 		t.Errorf("recorded are %v, want %v", got, want)
 	}
+}
+
+// TestOldOrigin has copies meet an origin of version 0.1.0, which refuses their sessions, and one that replaces the origin while they give
+// back, which finds their messages malformed. They report it, do not ask again at once, and keep everything for an origin of their version.
+func TestOldOrigin(t *testing.T) {
+	d := readDescribed(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	mustRun(t, "restore", unpack(t, "backup"), "--data", dir)
+	o := startFolder(t, dir, d.App)
+	copies := []*party{openEdge(t, &d, unpack(t, "edge")), openPage(t, &d, "browser", unpack(t, "browser"))}
+	protocol := wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 1 to 1 of the protocol are supported", Min: 1, Max: 1}
+	for name, old := range map[string]map[string]*wire.Refusal{
+		"always":                                {"session": &protocol, "back": &protocol, "push": &protocol},
+		"while they give back":                  {"back": {Code: wire.RefusedFormat, Detail: "back: malformed record"}},
+		"while they give back, for its version": {"back": &protocol},
+	} {
+		for _, x := range copies {
+			kept, pending := x.frames(), x.pending()
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				refusal := old[strings.TrimPrefix(r.URL.Path, "/v2/sync/")]
+				if refusal == nil {
+					sendOn(w, r, o.base)
+					return
+				}
+				w.Header().Set("Content-Type", wire.ContentType)
+				w.WriteHeader(refusal.Status())
+				_, _ = w.Write(refusal.Encode())
+			}))
+			s := x.run(proxy.URL, func(s *replica.Status) bool { return s.Problem != "" })
+			proxy.Close()
+			for _, e := range x.next {
+				if a, ok := e.(replica.Ask); ok {
+					t.Errorf("%s: %s then asks %s %s at once", name, x.name, a.Method, a.Path)
+				}
+			}
+			if !strings.Contains(s.Problem, "protocol") && !strings.Contains(s.Problem, "malformed") {
+				t.Errorf("%s: %s reports %q", name, x.name, s.Problem)
+			}
+			if len(kept) == 0 || !slices.EqualFunc(x.frames(), kept, bytes.Equal) || x.pending() != pending {
+				t.Errorf("%s: %s keeps %d frames and %d writes, kept %d and %d", name, x.name, len(x.frames()), x.pending(), len(kept), pending)
+			}
+			checkContents(t, x.name, visible(t, x.part), d.Inputs[x.name])
+		}
+		checkConflicts(t, copies[0], d.Conflicts)
+	}
+	for range 2 {
+		for _, x := range copies {
+			x.sync(o.base)
+		}
+	}
+	for _, x := range copies {
+		checkContents(t, x.name, visible(t, x.part), d.Merged)
+	}
+}
+
+// sendOn sends a request on, and returns the answer.
+func sendOn(w http.ResponseWriter, r *http.Request, base string) {
+	to, err := url.Parse(base)
+	if err != nil {
+		panic(err)
+	}
+	httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
 }
 
 // call returns the name of the call.

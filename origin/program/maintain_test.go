@@ -1,6 +1,7 @@
 package program
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -31,15 +32,15 @@ func startFilled(t testing.TB) (srv *server.Server, s server.Settings, base stri
 	return srv, s, base
 }
 
-// epochs are those of all logs of a folder that nobody has open.
-func epochs(t testing.TB, dir string) map[string]log.Epoch {
+// logEnds returns the last entry of each log of a folder that nobody has open, with its epoch.
+func logEnds(t testing.TB, dir string) map[string]log.Mark {
 	t.Helper()
 	f, err := data.Open(dir, data.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	out := map[string]log.Epoch{}
+	out := map[string]log.Mark{}
 	apps := []catalog.AppID{catalog.Control}
 	err = catalog.Read(f.Store, catalog.Control).Apps(func(a catalog.App) bool {
 		id, _ := catalog.ParseAppID(a.ID)
@@ -54,7 +55,7 @@ func epochs(t testing.TB, dir string) map[string]log.Epoch {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[app.String()] = l.Epoch()
+		out[app.String()] = l.EpochOf(l.Head())
 	}
 	return out
 }
@@ -77,19 +78,14 @@ func TestBackupAndRestore(t *testing.T) {
 		if got := contentDigest(t, restored); got != want {
 			t.Errorf("%s: content digest %s, want %s", backup, got, want)
 		}
-		before, after := epochs(t, s.Data), epochs(t, restored)
-		if len(after) != 2 {
-			t.Errorf("%d logs", len(after))
-		}
-		for app, epoch := range after {
-			if before[app] == epoch {
-				t.Errorf("the log of %s goes on in its old epoch", app)
-			}
+		before := logEnds(t, s.Data)
+		if after := logEnds(t, restored); len(after) != 2 || !maps.Equal(before, after) {
+			t.Errorf("the restored logs end at %x, want %x", after, before)
 		}
 		r := s
 		r.Data = restored
 		restoredServer, restoredBase := startOrigin(t, r)
-		res, err := own(t).Do(requestWithKey(t, restoredBase+"/v2/inputs", key))
+		res, err := own(t).Do(requestWithKey(t, "GET", restoredBase+"/v2/inputs", key, ""))
 		if err != nil || res.StatusCode != 200 {
 			t.Fatalf("the old key at the restored folder: %v %v", res, err)
 		}
@@ -97,8 +93,20 @@ func TestBackupAndRestore(t *testing.T) {
 		if out := mustRun(t, "search", "--label", "turtle", "--data", restored, "--json"); strings.Count(out, "\n") != 2 {
 			t.Errorf("search in the restored folder: %s", out)
 		}
+		res, err = own(t).Do(requestWithKey(t, "POST", restoredBase+"/v2/inputs", key, `{"inputs":[{"id":"new","data":{"image":{"url":"https://example.com/a.jpg"}}}]}`))
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("a write at the restored folder: %v %v", res, err)
+		}
+		_ = res.Body.Close()
 		if err := restoredServer.Stop(); err != nil {
 			t.Fatal(err)
+		}
+		mustRun(t, "app", "create", "another", "--data", restored)
+		after := logEnds(t, restored)
+		for app, was := range before {
+			if end := after[app]; was.Epoch == end.Epoch || end.To <= was.To {
+				t.Errorf("the log of %s ends at %x, and ended at %x: a write after the restore is not of another opening", app, end, was)
+			}
 		}
 		mustRun(t, "doctor", "--data", restored)
 		if err := os.RemoveAll(restored); err != nil {
@@ -119,9 +127,9 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-func requestWithKey(t testing.TB, url, key string) *http.Request {
+func requestWithKey(t testing.TB, method, url, key, body string) *http.Request {
 	t.Helper()
-	req, err := http.NewRequest("GET", url, http.NoBody)
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

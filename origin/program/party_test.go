@@ -42,7 +42,9 @@ type party struct {
 
 	machine *replica.Machine
 	end     context.CancelFunc // ends a sync
-	settled bool
+	wanted  func(*replica.Status) bool
+	reached *replica.Status  // first status as wanted
+	next    []replica.Effect // effects of the step that reached it
 }
 
 // edgeKey is the key of the edge in the folders.
@@ -129,6 +131,12 @@ func (x *party) close() {
 // sync syncs the copy with an origin until both have everything.
 func (x *party) sync(origin string) {
 	x.t.Helper()
+	x.run(origin, func(s *replica.Status) bool { return s.IsSettled() && !s.Audited.IsZero() })
+}
+
+// run syncs the copy with an origin until its status is as wanted, and returns the status.
+func (x *party) run(origin string, wanted func(*replica.Status) bool) replica.Status {
+	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), 5*time.Minute)
 	defer cancel()
 	o := synclink.Options{Origin: origin, Machine: x, Authorize: x.authorize, Effect: func(replica.Effect) {}, Now: system.Now}
@@ -149,21 +157,22 @@ func (x *party) sync(origin string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.end, x.settled = cancel, false
+	x.end, x.wanted, x.reached = cancel, wanted, nil
 	l, err := synclink.New(o)
 	if err == nil {
 		err = l.Run(ctx)
 	}
-	if s := x.machine.Status(); err != nil || !x.settled {
-		x.t.Fatalf("%s: sync: %v, %+v", x.name, err, s)
+	if err != nil || x.reached == nil {
+		x.t.Fatalf("%s: sync: %v, %+v", x.name, err, x.machine.Status())
 	}
+	return *x.reached
 }
 
 // Step implements [synclink.Stepper].
 func (x *party) Step(now time.Time, e replica.Event) ([]replica.Effect, error) {
 	effects, err := x.machine.Step(now, e)
-	if s := x.machine.Status(); s.IsSettled() && !s.Audited.IsZero() {
-		x.settled = true
+	if s := x.machine.Status(); x.reached == nil && x.wanted(&s) {
+		x.reached, x.next = &s, effects
 		x.end()
 	}
 	return effects, err
@@ -176,6 +185,15 @@ func (x *party) pending() (n int) {
 		x.t.Fatal(err)
 	}
 	return n
+}
+
+// frames returns the rows of the kept frames.
+func (x *party) frames() (rows [][]byte) {
+	x.t.Helper()
+	if err := x.part.KeptAfter(0, func(_ uint64, f partition.Frame) bool { rows = append(rows, f.Rows); return true }); err != nil {
+		x.t.Fatal(err)
+	}
+	return rows
 }
 
 // storeFiles are numbered files in a folder, like the private files of a browser.

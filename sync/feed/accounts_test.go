@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -253,7 +254,7 @@ func TestOneSnapshotForManyReaders(t *testing.T) {
 	var ask sync.WaitGroup
 	for range 8 {
 		ask.Go(func() {
-			res := w.feed.Serve(context.Background(), &api.Request{Method: "GET", Path: "/v2/sync/snapshot", Query: "app=" + r.app, Authorization: r.authorization})
+			res := w.feed.Serve(context.Background(), &api.Request{Method: "GET", Path: "/v2/sync/snapshot", Query: "app=" + r.app, Authorization: r.authorization, Header: header})
 			if res.Status != 200 {
 				t.Errorf("%d %s", res.Status, res.Body)
 			}
@@ -296,7 +297,7 @@ func TestStreamsAreShared(t *testing.T) {
 			live := func(r *replica) api.Response {
 				res := w.feed.Serve(ctx, &api.Request{
 					Method: "GET", Path: "/v2/sync/changes", Query: "live=stream&app=" + r.app, Authorization: r.authorization,
-					Header: func(name string) string { return map[string]string{"Accept": wire.ContentType}[name] },
+					Header: header,
 				})
 				if res.Stream != nil {
 					wrote := make(chan struct{}, 1)
@@ -325,6 +326,36 @@ func TestStreamsAreShared(t *testing.T) {
 			stop()
 			streams.Wait()
 		})
+	}
+}
+
+// TestReopenSeldom: an account makes the origin open its logs again at most 40 times an hour. Beyond that its sessions are refused, so that nobody
+// interrupts the replicas of others all the time.
+func TestReopenSeldom(t *testing.T) {
+	w := newWorld(t, nil)
+	e := w.reopens(nil)
+	mallory, anna := w.account("mallory", 3), w.account("anna", 1)[0]
+	lost := func(r *replica) *wire.Session {
+		return &wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{
+			{App: r.app, Epoch: w.partition(r.app).Opening(), Seq: 1 << 40},
+		}}
+	}
+	for i := range 200 {
+		r := mallory[i%3].withKey()
+		if res := r.ask("POST", "/v2/sync/session", lost(r).Encode()); res.Status != 200 {
+			no, err := wire.DecodeRefusal(res.Body)
+			if err != nil || no.Code != wire.RefusedQuota || no.WaitMillis == 0 {
+				t.Fatalf("session %d: %d %+v, %v", i, res.Status, no, err)
+			}
+		}
+	}
+	if e.opened < 10 || e.opened > 41 {
+		t.Errorf("the account opened the logs %d times", e.opened)
+	}
+	mallory[0].greet(wire.Position{})
+	before := e.opened
+	if g := anna.session(lost(anna)).Grants[0]; !g.Lacks || e.opened != before+1 {
+		t.Errorf("another account: granted %+v, %d openings", g, e.opened-before)
 	}
 }
 
@@ -476,7 +507,7 @@ func TestFailedPushCountsNothing(t *testing.T) {
 	m := r.push(r.next(&log.ConceptCreate{ID: "c", Name: "n", Language: "en"}))
 	res := w.feed.Serve(ctx, &api.Request{
 		Method: "POST", Path: "/v2/sync/push", Authorization: r.authorization, Body: m.Encode(),
-		Header: func(string) string { return "" },
+		Header: header,
 	})
 	if res.Status == 200 || ctx.Err() == nil || left != 10 {
 		t.Errorf("push = %d and %d calls are left, want an error and 10", res.Status, left)

@@ -3,6 +3,7 @@ package feed
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -219,8 +220,9 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 // writes checks that the caller may write as the writer of a push: it has the writer's secret. Those of version 0.1.0 are sites: an edge
 // writes as its own without a secret.
 //
-// An origin that was restored from a backup of before the lease does not know the site, and accepts it: nothing leases its number again.
-func (c *call) writes(p *partition.Partition, m *wire.Push) error {
+// An origin that was restored from a backup of before the lease does not know the site, and accepts it: nothing leases its number again, so no
+// other replica has it.
+func (c *call) writes(m *wire.Push) error {
 	refused := &wire.Refusal{Code: wire.RefusedWriter, Detail: fmt.Sprintf("the secret is not that of the writer %v", m.Writer)}
 	if !m.Writer.IsSite() {
 		if !c.f.secrets.fits(c.app, m.Writer, m.Secret) {
@@ -234,11 +236,7 @@ func (c *call) writes(p *partition.Partition, m *wire.Push) error {
 	s, err := c.f.o.Register.EdgeSite(m.Writer)
 	switch {
 	case errors.Is(err, register.ErrNoSite) && !m.Writer.IsOrigin():
-		_, _, restored, err := p.Backup()
-		if err == nil && !restored {
-			err = refused
-		}
-		return err
+		return nil
 	case errors.Is(err, register.ErrNoSite):
 		return refused
 	case err != nil:
@@ -279,6 +277,20 @@ func (q query) number(name string) (uint64, error) {
 		return 0, malformedError("%s is not a number", name)
 	}
 	return n, nil
+}
+
+// name reads a parameter of hexadecimal digits into id, which keeps its value if it is absent.
+func (q query) name(name string, id []byte) error {
+	text := q.Get(name)
+	if text == "" {
+		return nil
+	}
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(id) {
+		return malformedError("%s must be %d hexadecimal digits", name, 2*len(id))
+	}
+	copy(id, b)
+	return nil
 }
 
 // malformedError returns the refusal of an invalid message.

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -12,8 +13,11 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// back accepts entries of any site that the log lost when it was restored from a backup. Their seal proves that the log had them. If the
-// origin lacks the picture of an entry, it accepts the entry and lists it as a conflict.
+// maxBack is the maximum number of entries of one request. A replica adds frames until they have wire.MaxOps.
+const maxBack = 2 * wire.MaxOps
+
+// back accepts frames that a replica keeps and that the log may lack. Their seals prove that the log had them. If the origin lacks the picture of
+// an entry, it accepts the entry and lists it as a conflict.
 func (c *call) back() (api.Response, error) {
 	body, err := c.body(c.f.o.Limits.PushBytes, "PushBytes")
 	if err != nil {
@@ -27,80 +31,75 @@ func (c *call) back() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	epoch := p.Log().Epoch()
-	if m.Epoch != epoch {
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has a different epoch; start a new session", Epoch: epoch}
-	}
-	entries, err := wire.DecodeEntries(m.Block, m.From)
-	switch {
-	case len(m.Block) == 0:
-		entries = nil
-	case errors.Is(err, wire.ErrTooLarge):
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many entries", Limit: "Entries", Value: wire.MaxOps}
-	case err != nil:
-		return api.Response{}, malformedError("entries: %v", err)
-	}
-	if err := c.f.meters.ops.take(c, uint64(max(len(entries), len(m.Block)/opBytes)), c.now, "operations"); err != nil {
+	if err := c.checkOpening(p, m.Opening); err != nil {
 		return api.Response{}, err
 	}
-	if m.Present {
-		return c.rolledBack(p, &m, entries)
-	}
-	if len(entries) > 0 {
-		if err := c.takeBack(p, &m, entries); err != nil {
-			if refusal := c.refuseDeleted(m.App); refusal != nil {
-				return api.Response{}, refusal
-			}
-			return api.Response{}, err
+	b := partition.Returned{Opening: m.Opening}
+	var ops []log.Op
+	for _, frame := range m.Frames {
+		f, entries, err := decodeFrame(frame)
+		if err != nil {
+			return api.Response{}, malformedError("frame: %v", err)
+		}
+		if len(ops)+len(entries) > maxBack {
+			return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many entries", Limit: "Entries", Value: maxBack}
+		}
+		b.Frames = append(b.Frames, f)
+		for i := range entries {
+			ops = append(ops, entries[i].Op)
 		}
 	}
-	return message((&wire.TakenBack{Epoch: epoch, To: m.From + uint64(len(entries))}).Encode()), nil
-}
-
-// rolledBack checks whether the log lacks the entries because its disk was rolled back. If so, the log gets another epoch.
-func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.Entry) (api.Response, error) {
-	if err := c.notice(p, &partition.StoredRun{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}); err != nil {
+	if len(b.Frames) == 0 {
+		return api.Response{}, malformedError("back: no frames")
+	}
+	if err := c.f.meters.ops.take(c, uint64(max(len(ops), len(body)/opBytes)), c.now, "operations"); err != nil {
 		return api.Response{}, err
 	}
-	return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: m.From + uint64(len(entries))}).Encode()), nil
+	for i := range b.Frames { // before their pictures are analysed, which counts as no call
+		if err := p.CheckSeal(&b.Frames[i]); err != nil {
+			return api.Response{}, &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error()}
+		}
+	}
+	if err := c.takeBack(p, &b, ops); err != nil {
+		if refusal := c.refuseDeleted(m.App); refusal != nil {
+			return api.Response{}, refusal
+		}
+		return api.Response{}, err
+	}
+	return message((&wire.TakenBack{Opening: m.Opening, To: b.Frames[len(b.Frames)-1].To}).Encode()), nil
 }
 
-// notice returns a refusal if the log lacks entries that it has sealed, because its disk was rolled back. The log gets another epoch then.
-func (c *call) notice(p *partition.Partition, b *partition.StoredRun) error {
-	found, err := p.RolledBack(b)
-	if err == nil && found {
-		err = c.f.o.Register.RolledBack()
+// decodeFrame reads a message Entries as the origin sent it.
+func decodeFrame(data []byte) (f partition.Frame, entries []log.Entry, err error) {
+	e, err := wire.DecodeEntriesFrame(data)
+	if err != nil {
+		return f, nil, err
 	}
-	if err != nil || !found {
-		return err
+	f = partition.Frame{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Rows: e.Rows, Seal: e.Seal, Before: e.Before}
+	if entries, err = log.DecodeRows(e.Rows, e.From); err == nil && uint64(len(entries)) != e.To-e.From {
+		err = fmt.Errorf("%w: %d entries from %d to %d", wire.ErrFormat, len(entries), e.From, e.To)
 	}
-	head, epoch := p.Log().Head(), p.Log().Epoch()
-	had := b.From + uint64(len(b.Entries))
-	c.f.o.Log.Warn("the data folder was set back to an older copy; replicas give back what it lacks", "app", c.app, "entries", head, "had", had)
-	return &wire.Refusal{Code: wire.RefusedEpoch, Detail: wasRolledBack, Epoch: epoch}
+	return f, entries, err
 }
 
-// leads checks that the log has the position that a replica has folded. The replica's operations use that log's names, and a snapshot must
-// not replace entries that the log lacks. leads ignores a position without a valid seal.
-func (c *call) leads(p *partition.Partition, seq uint64, chain log.Chain, seal []byte) error {
-	if len(seal) == 0 {
-		return nil
+// checkOpening returns a refusal if the log has another opening.
+func (c *call) checkOpening(p *partition.Partition, opening log.Epoch) error {
+	if now := p.Opening(); opening != now {
+		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: partition.ErrOpening.Error(), Epoch: now}
 	}
-	if have, err := p.Log().Chain(seq); err == nil && have == chain {
-		return nil
-	}
-	return c.notice(p, &partition.StoredRun{From: seq, Before: chain, Seal: seal})
+	return nil
 }
 
-// wasRolledBack is the refusal for a replica that detected the rollback of the log.
-const wasRolledBack = "the data folder of the origin was set back to an older copy; start a new session"
-
-// takeBack appends entries to the log, with derived records of their pictures.
-func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entry) error {
-	b := partition.StoredRun{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}
-	ops := make([]log.Op, len(entries))
-	for i := range entries {
-		ops[i] = entries[i].Op
+// takeBack appends what the log lacks of frames, with derived records of the pictures. ops are their operations.
+func (c *call) takeBack(p *partition.Partition, b *partition.Returned, ops []log.Op) error {
+	dots := make([]log.Dot, 0, len(ops)) // an earlier replica may have given back the inputs without their pictures
+	for i := range ops {
+		switch b := ops[i].Body.(type) {
+		case *log.InputCreate:
+			dots = append(dots, ops[i].Dot)
+		case *log.InputFetched:
+			dots = append(dots, b.Input)
+		}
 	}
 	n := needs{c: c, p: p, again: true}
 	defer n.release()
@@ -108,22 +107,12 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	if b.Missing, err = n.regain(ops); err != nil {
 		return err
 	}
-	err = p.TakeBack(c.ctx, &b, n.also)
-	if errors.Is(err, partition.ErrRestored) {
-		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error(), Epoch: p.Log().Epoch()}
+	err = p.TakeBack(c.ctx, b, n.also)
+	if errors.Is(err, partition.ErrOpening) {
+		return c.checkOpening(p, b.Opening)
 	}
 	if err != nil || len(n.derived) == 0 {
 		return err
-	}
-	// An earlier replica may have given back the inputs without their pictures.
-	dots := make([]log.Dot, 0, len(ops))
-	for i := range ops {
-		switch b := ops[i].Body.(type) {
-		case *log.InputCreate:
-			dots = append(dots, entries[i].Op.Dot)
-		case *log.InputFetched:
-			dots = append(dots, b.Input)
-		}
 	}
 	return p.AddDerived(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
 }

@@ -189,7 +189,7 @@ func TestSnapshot(t *testing.T) {
 	if no := thief.mustRefuse("GET", "/v2/sync/snapshot/"+m.Chunks[0].Hash.String()+"?app="+other.App, nil); no.Code != wire.RefusedUnknown {
 		t.Errorf("another application's chunk: %+v", no)
 	}
-	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{
+	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{
 		{App: r.app, Epoch: m.Epoch, Seq: m.Seq, Chain: m.Chain},
 		{App: r.app, Epoch: m.Epoch, Seq: m.Seq},
 		{App: r.app, Epoch: m.Epoch, Seq: m.Seq + 99, Chain: m.Chain},
@@ -221,7 +221,7 @@ func TestDigest(t *testing.T) {
 		}
 		for at, want := range map[uint64][32]byte{0: state, l.Head(): state, l.Head() - 1: {}, l.Head() + 1: {}} {
 			m, err := wire.DecodeDigest(r.must(200, "GET", fmt.Sprintf("/v2/sync/digest?app=%s&at=%d", r.app, at), nil).Body)
-			if err != nil || m.Epoch != l.Epoch() || m.Seq != l.Head() || m.Digest != want {
+			if err != nil || m.Epoch != l.EpochOf(l.Head()).Epoch || m.Seq != l.Head() || m.Digest != want {
 				t.Errorf("digest at %d: %+v, %v", at, m, err)
 			}
 		}
@@ -265,7 +265,7 @@ func TestEdge(t *testing.T) {
 	e.sign = func(method, path, query string, body []byte) string {
 		return feed.Sign(key, first.Edge.ID, w.Now.Add(skew), method, path, query, body)
 	}
-	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: w.App}, {App: second.App}, {App: outside.App}}}
+	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{{App: w.App}, {App: second.App}, {App: outside.App}}}
 	o := e.session(&s)
 	if o.Grants[0].Do != wire.DoTail || o.Grants[1].Do != wire.DoTail || o.Grants[2].Do != wire.DoRefused {
 		t.Errorf("offered %+v", o)

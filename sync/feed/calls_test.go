@@ -44,8 +44,8 @@ func TestCallsOfEdges(t *testing.T) {
 	} {
 		over, reported = tt.over, nil
 		o := tt.caller.session(&wire.Session{
-			Min: 1, Max: 1, Fold: fold.Version, Schema: 1,
-			Partitions: []wire.Position{{App: tt.app, Calls: tt.calls}},
+			Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1,
+			Apps: []wire.Position{{App: tt.app, Calls: tt.calls}},
 		})
 		if len(o.Grants) != 1 || o.Grants[0].Over != tt.want {
 			t.Errorf("%s: granted %+v, want over until %v", tt.name, o.Grants, tt.want.Time())

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -36,7 +35,7 @@ func (c *call) changes() (api.Response, error) {
 	if err := x.parse(); err != nil {
 		return api.Response{}, err
 	}
-	if err := c.leadsQuery(p); err != nil {
+	if err := c.namesOpening(p); err != nil {
 		return api.Response{}, err
 	}
 	if err := c.f.meters.frames.take(c, 0, c.now, "bytes"); err != nil {
@@ -79,7 +78,8 @@ type reader struct {
 	c          *call
 	p          *partition.Partition
 	live       live
-	epoch      log.Epoch
+	epoch      log.Epoch // epoch of the entry cursor
+	chain      log.Chain // chain of the log up to it
 	cursor     uint64
 	register   uint64    // entry of the control log up to which the reader's app record goes
 	recordHash blob.Hash // hash of the last sent app record; zero: none
@@ -90,7 +90,6 @@ type reader struct {
 	checked  time.Time   // time of the last check of the credential
 	pollEnds bool        // something that ends a poll was sent
 	placed   bool        // a checkpoint was sent
-	began    bool        // entries were sent
 
 	w      io.Writer
 	flush  func() error
@@ -101,13 +100,9 @@ type reader struct {
 
 func (x *reader) parse() error {
 	q := x.c.query
-	var err error
-	if text := q.Get("epoch"); text != "" {
-		b, bad := hex.DecodeString(text)
-		if bad != nil || len(b) != len(x.epoch) {
-			return malformedError("epoch must be 32 hex digits")
-		}
-		x.epoch = log.Epoch(b)
+	err := errors.Join(q.name("epoch", x.epoch[:]), q.name("chain", x.chain[:]))
+	if err != nil {
+		return err
 	}
 	if x.cursor, err = q.number("since"); err != nil {
 		return err
@@ -216,14 +211,12 @@ func (x *reader) frames() error {
 	if err := x.recheckAccess(); err != nil {
 		return err
 	}
-	if x.bare {
+	if x.bare { // a replica that takes a snapshot keeps the entries up to it
 		x.cursor = max(x.cursor, l.Floor()-1)
-	}
-	if leads, err := leadsOn(l, x.epoch, x.cursor, nil); err != nil || !leads {
-		if err == nil {
-			err = x.end(wire.WhyRebase, "the log does not continue from this cursor; start a new session", 0)
-		}
+	} else if has, err := x.p.HasPlace(log.Mark{Epoch: x.epoch, To: x.cursor}, x.chain); err != nil {
 		return err
+	} else if !has || x.cursor+1 < l.Floor() {
+		return x.end(wire.WhyRebase, "the log does not continue from this cursor; start a new session", 0)
 	}
 	for {
 		if err := x.recheckAccess(); err != nil {
@@ -351,7 +344,7 @@ func (x *reader) sendAppRecord() error {
 		return err
 	}
 	sum := blob.Sum(data)
-	if x.bare || x.recordHash.IsZero() && seq == x.register || sum == x.recordHash { // after a restore the reader's entry may be greater
+	if x.bare || x.recordHash.IsZero() && seq == x.register || sum == x.recordHash { // x.register counts in the present opening, or is 0
 		x.recordHash = sum
 		return nil
 	}
@@ -389,26 +382,24 @@ func (x *reader) caughtUp(l log.Log) error {
 		if err := x.recheckAccess(); err != nil { // a change that revokes the reader's access may be older than the entries
 			return err
 		}
+		if !x.bare {
+			if err := x.needs(&r); err != nil {
+				return err
+			}
+		}
 		to := r.entries[len(r.entries)-1].Seq
-		m := wire.Entries{Epoch: l.Epoch(), From: x.cursor, To: to, Block: wire.EncodeEntries(r.entries)}
-		switch {
-		case !x.bare:
-			err = x.needs(&r)
-		case !x.began:
-			m.Before, err = l.Chain(x.cursor)
+		m := wire.Entries{Epoch: r.epoch, From: x.cursor, To: to, Rows: wire.EncodeEntries(r.entries)}
+		if m.Before, err = l.Chain(x.cursor); err == nil {
+			m.Chain, err = l.Chain(to)
 		}
 		if err != nil {
-			return err
-		}
-		x.began = true
-		if m.Chain, err = l.Chain(to); err != nil {
 			return err
 		}
 		m.Seal = x.p.Seal(to, m.Chain)
 		if err := x.send(wire.TypeEntries, m.Encode()); err != nil {
 			return err
 		}
-		x.cursor, x.epoch, x.pollEnds = to, m.Epoch, true
+		x.cursor, x.pollEnds = to, true
 	}
 	return nil
 }
@@ -416,7 +407,7 @@ func (x *reader) caughtUp(l log.Log) error {
 // checkpoint sends the positions of the reader and of the log.
 func (x *reader) checkpoint(l log.Log) error {
 	head := l.Head()
-	m := wire.Checkpoint{Epoch: l.Epoch(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
+	m := wire.Checkpoint{Opening: x.p.Opening(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
 	return x.send(wire.TypeCheckpoint, m.Encode())
 }
 

@@ -39,7 +39,7 @@ func (c *call) digest() (api.Response, error) {
 	}
 	v := p.View()
 	defer v.Close()
-	d := wire.Digest{Epoch: p.Log().Epoch(), Seq: v.Seq()}
+	d := wire.Digest{Epoch: p.Log().EpochOf(v.Seq()).Epoch, Seq: v.Seq()}
 	if at == 0 || at == d.Seq {
 		d, err = c.f.digests.of(c, v, d.Epoch)
 	}

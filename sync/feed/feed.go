@@ -31,6 +31,7 @@ type Engine interface {
 	Refuse(r *api.Request, err error) api.Response
 	Partition(app string) (*partition.Partition, error)
 	Serving(r catalog.Reader) (base [32]byte, err error)
+	Reopen() error
 	ReceivedOutcome(base [32]byte, r *api.Result) ingest.Outcome
 }
 
@@ -135,7 +136,19 @@ type route struct {
 	method, path string
 	handle       func(*call) (api.Response, error)
 	access       access
+	version      version
 }
+
+// version reports whether a call must name the version of the protocol.
+type version int
+
+const (
+	anyVersion  version = iota
+	thisVersion         // the header Sync-Protocol has it, since replicas of version 1 would misunderstand an answer or lose what they send
+)
+
+// protocolHeader has the version of the protocol of a request.
+const protocolHeader = "Sync-Protocol"
 
 // access names the direction in which a call moves data.
 type access int
@@ -146,19 +159,19 @@ const (
 )
 
 var routes = []route{
-	{"POST", "/session", (*call).session, sends},
-	{"GET", "/changes", (*call).changes, sends},
-	{"POST", "/push", (*call).push, receives},
-	{"POST", "/back", (*call).back, receives},
-	{"GET", "/snapshot", (*call).snapshot, sends},
-	{"GET", "/snapshot/", (*call).chunk, sends},
-	{"GET", "/digest", (*call).digest, sends},
-	{"POST", "/dates", (*call).dates, sends},
-	{"POST", "/blobs/have", (*call).have, receives},
-	{"GET", "/blobs/", (*call).blob, sends},
-	{"PUT", "/blobs/", (*call).upload, receives},
-	{"GET", "/keys", (*call).register, sends},
-	{"POST", "/enrol", (*call).enrol, sends},
+	{"POST", "/session", (*call).session, sends, anyVersion},
+	{"GET", "/changes", (*call).changes, sends, thisVersion},
+	{"POST", "/push", (*call).push, receives, thisVersion},
+	{"POST", "/back", (*call).back, receives, thisVersion},
+	{"GET", "/snapshot", (*call).snapshot, sends, thisVersion},
+	{"GET", "/snapshot/", (*call).chunk, sends, thisVersion},
+	{"GET", "/digest", (*call).digest, sends, thisVersion},
+	{"POST", "/dates", (*call).dates, sends, anyVersion},
+	{"POST", "/blobs/have", (*call).have, receives, anyVersion},
+	{"GET", "/blobs/", (*call).blob, sends, anyVersion},
+	{"PUT", "/blobs/", (*call).upload, receives, anyVersion},
+	{"GET", "/keys", (*call).register, sends, anyVersion},
+	{"POST", "/enrol", (*call).enrol, sends, anyVersion},
 }
 
 // Serve answers one call. The host passes a HEAD as a GET.
@@ -231,6 +244,12 @@ func (c *call) serve() (api.Response, error) {
 			return api.Response{}, err
 		}
 		c.does = rt.access
+		if rt.version == thisVersion && c.header(protocolHeader) != strconv.Itoa(wire.Protocol) {
+			return api.Response{}, &wire.Refusal{
+				Code: wire.RefusedProtocol, Min: wire.Oldest, Max: wire.Protocol,
+				Detail: fmt.Sprintf("version %d of the protocol is needed: update this program", wire.Protocol),
+			}
+		}
 		res, err := rt.handle(c)
 		if err == nil && c.app != "" && rt.path != "/session" { // the answer may contain data written after the setting was changed
 			err = c.refuseLocalOnly(c.app)
@@ -267,7 +286,7 @@ func preflight() api.Response {
 	return api.Response{Status: 204, Header: []api.Field{
 		allowOrigin,
 		{Name: "Access-Control-Allow-Methods", Value: "GET, HEAD, POST, PUT, OPTIONS"},
-		{Name: "Access-Control-Allow-Headers", Value: "authorization, content-type, accept, range, content-range"},
+		{Name: "Access-Control-Allow-Headers", Value: "authorization, content-type, accept, range, content-range, sync-protocol"},
 		{Name: "Access-Control-Max-Age", Value: "86400"},
 	}}
 }

@@ -48,11 +48,14 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := w.partition(w.App).Log()
-	entries, err := wire.DecodeEntries(run.Block, run.From)
-	if err != nil || run.From != 0 || run.To != l.Head() || uint64(len(entries)) != l.Head() || run.Epoch != l.Epoch() {
+	entries, err := log.DecodeRows(run.Rows, run.From)
+	if err != nil || run.From != 0 || run.To != l.Head() || uint64(len(entries)) != l.Head() || run.Epoch != w.partition(w.App).Opening() {
 		t.Fatalf("entries %+v: %d of %d, %v", run, len(entries), l.Head(), err)
 	}
-	chain := log.Chain(run.Epoch)
+	chain, err := l.Chain(0)
+	if err != nil || run.Before != chain {
+		t.Errorf("the chain before the entries is %x, want %x, %v", run.Before, chain, err)
+	}
 	for i := range entries {
 		chain = chain.Next(log.Encode(nil, &entries[i].Op))
 	}
@@ -60,31 +63,34 @@ func TestChanges(t *testing.T) {
 		t.Errorf("the chain is %x, and that of the entries %x", run.Chain, chain)
 	}
 	place, err := wire.DecodeCheckpoint(got[3].Body)
-	if err != nil || place.To != run.To || place.Head != run.To || place.Stable != run.To {
+	if err != nil || place.Opening != run.Epoch || place.To != run.To || place.Head != run.To || place.Stable != run.To {
 		t.Errorf("checkpoint %+v, %v", place, err)
 	}
 	end, err := wire.DecodeEnd(got[4].Body)
 	if err != nil || end.Why != wire.WhyDone {
 		t.Errorf("end %+v, %v", end, err)
 	}
-	bare := r.pull(fmt.Sprintf("epoch=%x&since=1&vectors=q16&only=entries", run.Epoch))
+	bare := r.pull("since=1&vectors=q16&only=entries") // of a log that lacks the replica's place
 	if k := kinds(bare); k != "entries checkpoint end" {
 		t.Fatalf("entries alone: %s", k)
 	}
 	alone, err := wire.DecodeEntriesFrame(bare[0].Body)
-	if err != nil || alone.From != 1 || alone.Before != log.Chain(run.Epoch).Next(log.Encode(nil, &entries[0].Op)) || alone.Chain != run.Chain || run.Before != (log.Chain{}) {
+	if err != nil || alone.From != 1 || alone.Before != run.Before.Next(log.Encode(nil, &entries[0].Op)) || alone.Chain != run.Chain || alone.Epoch != run.Epoch {
 		t.Errorf("entries alone: %+v, %v", alone, err)
 	}
 	if refused := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App+"&only=others", nil); refused.Code != wire.RefusedFormat {
 		t.Errorf("only=others is refused with %+v", refused)
 	}
-	query := fmt.Sprintf("epoch=%x&since=%d&register=%d", run.Epoch, run.To, register.Seq)
+	query := fmt.Sprintf("%s&register=%d", r.at(run.To), register.Seq)
 	if k := kinds(r.pull(query)); k != "checkpoint end" {
 		t.Errorf("from the end on: %s", k)
 	}
 	for _, q := range []string{
-		fmt.Sprintf("epoch=%032x&since=1", 1),
-		fmt.Sprintf("epoch=%x&since=%d", run.Epoch, run.To+1),
+		fmt.Sprintf("epoch=%032x&since=1&chain=%x", 1, alone.Before),
+		fmt.Sprintf("epoch=%x&since=1&chain=%x", run.Epoch, run.Chain),
+		fmt.Sprintf("epoch=%x&since=1", run.Epoch),
+		fmt.Sprintf("epoch=%x&since=%d&chain=%x", run.Epoch, run.To+1, run.Chain),
+		fmt.Sprintf("since=%d&chain=%x", run.To, run.Chain),
 		"since=3",
 	} {
 		got := r.pull(q)
@@ -113,7 +119,7 @@ func TestEveryCursorLeadsOn(t *testing.T) {
 	l := w.partition(w.App).Log()
 	for since := uint64(0); since <= l.Head(); since += 53 {
 		at := since
-		for _, f := range r.pull(fmt.Sprintf("epoch=%x&since=%d", l.Epoch(), since)) {
+		for _, f := range r.pull(r.at(since)) {
 			if f.Type != wire.TypeEntries {
 				continue
 			}
@@ -135,8 +141,10 @@ func TestPush(t *testing.T) {
 	h := r.upload(apitest.Picture("red.png"))
 	create := &log.InputCreate{ID: "pushed", Blob: h, ContentType: "image/png", Labels: []log.Label{{Concept: "tree", Value: log.True}}}
 	ops := r.next(&log.ConceptCreate{ID: "tree", Name: "tree", Language: "en"}, create, &log.InputCreate{ID: "pushed", Blob: h, ContentType: "image/png"})
+	l := w.partition(w.App).Log()
+	before := l.Head()
 	out := r.mustPush(ops)
-	if out.Accepted != 3 || len(out.Runs) != 1 || out.Runs[0].Count != 3 || out.Head != w.partition(w.App).Log().Head() {
+	if out.Accepted != 3 || out.Head != before+3 || out.Head != l.Head() || out.Opening != w.partition(w.App).Opening() {
 		t.Errorf("pushed %+v", out)
 	}
 	if len(out.Verdicts) != 1 || out.Verdicts[0].Seq != 3 || out.Verdicts[0].Code != uint32(fold.Duplicate) {
@@ -151,12 +159,12 @@ func TestPush(t *testing.T) {
 		t.Errorf("what was derived does not come before the entries: %s", k)
 	}
 	w.checkUnchanged("a push that was made before", func() {
-		if out := r.mustPush(ops); out.Accepted != 3 || len(out.Runs) != 0 {
+		if out := r.mustPush(ops); out.Accepted != 3 || out.Head != before+3 {
 			t.Errorf("again: %+v", out)
 		}
 	})
 	more := r.next(&log.InputDelete{Input: ops[1].Dot})
-	if out := r.mustPush(append(ops[1:], more...)); out.Accepted != 4 || len(out.Runs) != 1 || out.Runs[0].First != 4 || out.Runs[0].Count != 1 {
+	if out := r.mustPush(append(ops[1:], more...)); out.Accepted != 4 || out.Head != before+4 || w.last(w.App).Dot != more[0].Dot {
 		t.Errorf("half of it had: %+v", out)
 	}
 }

@@ -19,16 +19,19 @@ const (
 // run is a sequence of log entries for a reader.
 type run struct {
 	entries []log.Entry
+	epoch   log.Epoch // of all entries
 	bytes   int
 }
 
 // take reads the entries of the next run after a cursor.
 func (r *run) take(l log.Log, after uint64) error {
 	r.entries, r.bytes = r.entries[:0], 0
+	of := l.EpochOf(after + 1)
+	r.epoch = of.Epoch
 	return l.Read(after+1, func(e log.Entry) bool {
 		r.entries = append(r.entries, e)
 		r.bytes += len(log.Encode(nil, &e.Op))
-		return len(r.entries) < wire.MaxOps && r.bytes < runBytes
+		return len(r.entries) < wire.MaxOps && r.bytes < runBytes && e.Seq < of.To
 	})
 }
 

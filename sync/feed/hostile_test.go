@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +27,11 @@ import (
 // TestHostileReplica: a hostile and an honest replica sync the same application. The origin refuses each attack with the expected
 // status. The digests of every application, the logs, the pictures, and the data of the honest replica do not change.
 func TestHostileReplica(t *testing.T) {
-	w := newWorld(t, nil)
-	w.input("mine", "red.png")
+	w, open := newSealedWorld(t, nil)
 	victim := w.NewTenant(t, "", "en")
+	w.seal(victim.App)
+	open(w.Store)
+	w.input("mine", "red.png")
 	owner := w.join(victim.App, victim.Key)
 	secret := owner.upload(apitest.Picture("blue.png"))
 	owner.mustPush(owner.next(&log.InputCreate{ID: "theirs", Blob: secret, ContentType: "image/png"}))
@@ -59,13 +62,35 @@ func TestHostileReplica(t *testing.T) {
 		return func() api.Response {
 			x := *r
 			op := log.Op{Dot: log.Dot{Writer: r.writer, Seq: r.seq + 1}, At: 1, Body: concept}
-			m := wire.Push{App: x.app, Epoch: w.partition(x.app).Log().Epoch(), Writer: x.writer, Secret: x.secret}
+			m := wire.Push{App: x.app, Opening: w.partition(x.app).Opening(), Writer: x.writer, Secret: x.secret}
 			change(&x, &m, &op)
-			if m.Block == nil {
-				m.Block = wire.EncodeOps([]log.Op{op})
+			if m.Rows == nil {
+				m.Rows = wire.EncodeOps([]log.Op{op})
 			}
 			return x.ask("POST", "/v2/sync/push", m.Encode())
 		}
+	}
+	kept := backOf(t, w, w.partition(w.App), 0, w.partition(w.App).Log().Head())
+	stolen := backOf(t, w, w.partition(victim.App), 0, w.partition(victim.App).Log().Head())
+	// give returns a function that gives the frames of the log back. change forges a part of the request, and of the frame.
+	give := func(change func(m *wire.Back, e *wire.Entries)) func() api.Response {
+		return func() api.Response {
+			m := kept
+			m.Opening = w.partition(w.App).Opening()
+			e, err := wire.DecodeEntriesFrame(bytes.Clone(m.Frames[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(&m, &e)
+			if m.Frames = [][]byte{e.Encode()}; m.App == victim.App {
+				m.Frames = stolen.Frames
+			}
+			return r.ask("POST", "/v2/sync/back", m.Encode())
+		}
+	}
+	forge := func(e *wire.Entries, op log.Op) {
+		e.From, e.To, e.Rows = e.To, e.To+1, wire.EncodeOps([]log.Op{op})
+		e.Before, e.Chain = e.Chain, e.Chain.Next(log.Encode(nil, &op))
 	}
 	get := func(method, path string, body []byte) func() api.Response {
 		return func() api.Response { return r.ask(method, path, body) }
@@ -77,7 +102,7 @@ func TestHostileReplica(t *testing.T) {
 		do   func() api.Response
 	}{
 		{"another's application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.App, m.Epoch = victim.App, w.partition(victim.App).Log().Epoch()
+			m.App, m.Opening = victim.App, w.partition(victim.App).Opening()
 		})},
 		{"an application that never was", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("ab", 16) })},
 		{"the control partition", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("0", 32) })},
@@ -100,7 +125,7 @@ func TestHostileReplica(t *testing.T) {
 			m.Writer = w.writerOf(w.App)
 			op.Dot.Writer, op.Dot.Seq = m.Writer, 1
 		})},
-		{"a site that nobody has", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Writer, op.Dot.Writer = 77, 77 })},
+		{"a site that nobody has, after missing operations", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Writer, op.Dot.Writer = 77, 77 })},
 		{"a writer beyond all that are drawn", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
 			m.Writer |= 1 << 63
 			op.Dot.Writer = m.Writer
@@ -110,7 +135,7 @@ func TestHostileReplica(t *testing.T) {
 		{"a key that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Key " + strings.Repeat("0", 32) })},
 		{"no credential", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "" })},
 		{"an edge that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Edge x 0 00" })},
-		{"another epoch", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Epoch[3]++ })},
+		{"another opening", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Opening[3]++ })},
 		{"a gap", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq += 7 })},
 		{"the last sequence of all", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = log.MaxSeq })},
 		{"a sequence of more than 32 bits", 400, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = log.MaxSeq + 1 })},
@@ -127,48 +152,100 @@ func TestHostileReplica(t *testing.T) {
 		{"the operations before it are missing", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
 			later.Dot.Seq++
-			m.Block = wire.EncodeOps([]log.Op{later})
+			m.Rows = wire.EncodeOps([]log.Op{later})
 		})},
 		{"operations in another order", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
 			later.Dot.Seq++
-			m.Block = wire.EncodeOps([]log.Op{later, *op})
+			m.Rows = wire.EncodeOps([]log.Op{later, *op})
 		})},
 		{"a gap within", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
 			later.Dot.Seq += 2
-			m.Block = wire.EncodeOps([]log.Op{*op, later})
+			m.Rows = wire.EncodeOps([]log.Op{*op, later})
 		})},
 		{"what was pushed before, again", 200, get("POST", "/v2/sync/push", recorded.Encode())},
 		{"something else by the newest name that the log has", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Dot.Seq, op.Body = r.seq, &log.InputDeleteAll{Barrier: true}
 		})},
 		{"what follows another operation than the log has", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Before = 5 << 16 })},
-		{"something else by an earlier name that the log has", 200, as(func(x *replica, m *wire.Push, op *log.Op) {
+		{"something else by an earlier name that the log has", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Dot.Seq, op.Body = 1, &log.InputDeleteAll{Barrier: true}
 		})},
-		{"no operations", 200, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{} })},
-		{"a length that nothing has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+		{"entries that the log has, given back", 200, give(func(m *wire.Back, e *wire.Entries) {})},
+		{"entries that the log has, as those of another epoch", 200, give(func(m *wire.Back, e *wire.Entries) { e.Epoch[0]++ })},
+		{"forged entries after those of the log", 409, give(func(m *wire.Back, e *wire.Entries) {
+			forge(e, log.Op{Dot: log.Dot{Writer: friend.writer, Seq: 2}, At: 1, Body: &log.InputDeleteAll{Barrier: true}})
 		})},
-		{"more operations than a block has", 413, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = bytes.Repeat(wire.EncodeOps([]log.Op{*op}), wire.MaxOps+1)
+		{"forged entries of the origin's writer", 409, give(func(m *wire.Back, e *wire.Entries) {
+			forge(e, log.Op{Dot: log.Dot{Writer: w.writerOf(w.App), Seq: 1 << 20}, At: 1, Body: &log.InputDeleteAll{Barrier: true}})
+		})},
+		{"entries in another order", 409, give(func(m *wire.Back, e *wire.Entries) {
+			entries, err := log.DecodeRows(e.Rows, e.From)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(entries)
+			e.Rows, e.Chain = wire.EncodeEntries(entries), e.Before
+			for i := range entries {
+				e.Chain = e.Chain.Next(log.Encode(nil, &entries[i].Op))
+			}
+		})},
+		{"entries without a seal", 409, give(func(m *wire.Back, e *wire.Entries) { e.Seal = nil })},
+		{"entries of another's application, given back there", 403, give(func(m *wire.Back, e *wire.Entries) { m.App, m.Opening = victim.App, w.partition(victim.App).Opening() })},
+		{"entries of another's application, given back here", 409, give(func(m *wire.Back, e *wire.Entries) {
+			var err error
+			if *e, err = wire.DecodeEntriesFrame(stolen.Frames[0]); err != nil {
+				t.Fatal(err)
+			}
+		})},
+		{"entries for another opening", 409, give(func(m *wire.Back, e *wire.Entries) { m.Opening[7]++ })},
+		{"a give back by nobody", 401, func() api.Response {
+			x := replica{w: w, app: w.App}
+			m := kept
+			m.Opening = w.partition(w.App).Opening()
+			return x.ask("POST", "/v2/sync/back", m.Encode())
+		}},
+		{"a give back without end", 413, get("POST", "/v2/sync/back", make([]byte, 8<<20+1))},
+		{"changes of another opening", 409, get("GET", "/v2/sync/changes?opening="+strings.Repeat("ab", 16)+"&app="+w.App, nil)},
+		{"a snapshot of another opening", 409, get("GET", "/v2/sync/snapshot?opening="+strings.Repeat("ab", 16)+"&app="+w.App, nil)},
+		{"another's place in a session", 200, func() api.Response {
+			p := w.partition(victim.App)
+			s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{
+				{App: victim.App, Epoch: p.Opening(), Seq: 1 << 50},
+			}}
+			res := r.ask("POST", "/v2/sync/session", s.Encode())
+			o, err := wire.DecodeSessionReply(res.Body)
+			if err != nil || len(o.Grants) != 1 || o.Grants[0].Do != wire.DoRefused || o.Grants[0].Lacks || o.Grants[0].Opening != (log.Epoch{}) || o.Grants[0].Head != 0 {
+				t.Errorf("granted %+v, %v", o.Grants, err)
+			}
+			if w.partition(victim.App) != p || p.Opening() != w.partition(w.App).Opening() {
+				t.Error("another's log was opened again")
+			}
+			return res
+		}},
+		{"no operations", 200, as(func(x *replica, m *wire.Push, op *log.Op) { m.Rows = []byte{} })},
+		{"a length that nothing has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Rows = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+		})},
+		{"more operations than a message has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Rows = bytes.Repeat(wire.EncodeOps([]log.Op{*op}), wire.MaxOps+1)
 		})},
 		{"a length beyond the body", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = []byte{0xff, 0xff, 0xff, 0x7f}
+			m.Rows = []byte{0xff, 0xff, 0xff, 0x7f}
 		})},
-		{"no block", 400, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{9, 9, 9} })},
+		{"no rows", 400, as(func(x *replica, m *wire.Push, op *log.Op) { m.Rows = []byte{9, 9, 9} })},
 		{"an oversized body", 413, func() api.Response { return r.ask("POST", "/v2/sync/push", make([]byte, 8<<20+1)) }},
 		{"a body that is no message", 400, func() api.Response { return r.ask("POST", "/v2/sync/push", []byte("{}")) }},
 		{"an oversized question", 413, get("POST", "/v2/sync/blobs/have", make([]byte, 1<<20+1))},
 		{"an oversized enrolment", 413, get("POST", "/v2/sync/enrol", make([]byte, 4097))},
 		{"a query without end", 400, get("GET", "/v2/sync/changes?app="+w.App+"&x="+strings.Repeat("x", 5000), nil)},
 		{"more applications than a session has", 400, func() api.Response {
-			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: make([]wire.Position, 4097)}
+			s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: make([]wire.Position, 4097)}
 			return r.ask("POST", "/v2/sync/session", s.Encode())
 		}},
 		{"a session that needs what nobody knows", 426, func() api.Response {
-			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Require: []string{"everything"}}
+			s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Require: []string{"everything"}}
 			return r.ask("POST", "/v2/sync/session", s.Encode())
 		}},
 		{"an oversized picture", 413, get("PUT", r.blob(blob.Sum(nil)), make([]byte, 20_000_001))},
@@ -292,7 +369,7 @@ func TestDeletedApplication(t *testing.T) {
 			t.Errorf("%s = %+v", ask[1], no)
 		}
 	}
-	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: r.app}}}
+	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{{App: r.app}}}
 	if no := r.mustRefuse("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedGone {
 		t.Errorf("session = %+v", no)
 	}
@@ -313,11 +390,11 @@ func TestDeletedApplication(t *testing.T) {
 			}
 		}
 		got := stranger.ask("POST", "/v2/sync/session", s.Encode())
-		s.Partitions[0].App = never
+		s.Apps[0].App = never
 		if want := stranger.ask("POST", "/v2/sync/session", s.Encode()); got.Status != 401 || shape(got, blob.Hash{}) != shape(want, blob.Hash{}) {
 			t.Errorf("a session without a credential = %d %s, and for an application that never was %d %s", got.Status, got.Body, want.Status, want.Body)
 		}
-		s.Partitions[0].App = w.App
+		s.Apps[0].App = w.App
 	}
 	w.Step(t, time.Second)
 	if no := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {
@@ -380,13 +457,14 @@ func TestRandomRequests(t *testing.T) {
 		w.checkUnchanged(fmt.Sprintf("seed %d", seed), func() {
 			for range 200 {
 				method := []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "PATCH"}[rng.IntN(6)]
-				path := []string{"/session", "/changes", "/push", "/snapshot", "/digest", "/blobs/have", "/blobs/" + strings.Repeat("a", 64), "/keys", "/enrol", "", "//"}[rng.IntN(11)]
+				path := []string{"/session", "/changes", "/push", "/back", "/snapshot", "/digest", "/blobs/have", "/blobs/" + strings.Repeat("a", 64), "/keys", "/enrol", "", "//"}[rng.IntN(12)]
 				body := make([]byte, rng.IntN(60))
 				for i := range body {
 					body[i] = byte(rng.Uint32())
 				}
+				opening := []string{"", fmt.Sprintf("&opening=%x", w.partition(w.App).Opening()), "&opening=" + strings.Repeat("a", 31+rng.IntN(3))}[rng.IntN(3)]
 				r.headers = map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", rng.IntN(4), rng.IntN(60), 100+rng.IntN(60)), "Range": "bytes=5-1"}
-				res := r.ask(method, "/v2/sync"+path+"?app="+w.App+"&since="+fmt.Sprint(rng.IntN(9))+"&prefix="+fmt.Sprint(rng.IntN(99)), body)
+				res := r.ask(method, "/v2/sync"+path+"?app="+w.App+"&since="+fmt.Sprint(rng.IntN(9))+opening, body)
 				if res.Status < 200 || res.Status >= 500 {
 					t.Errorf("%s %s = %d %s", method, path, res.Status, res.Body)
 				}
@@ -398,12 +476,13 @@ func TestRandomRequests(t *testing.T) {
 func FuzzServe(f *testing.F) {
 	w := newWorld(f, func(o *feed.Options) { o.Limits.OpsRate = 1 << 40 })
 	r := w.join(w.App, w.Key)
-	session := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: w.App}}}
+	session := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{{App: w.App}}}
 	push := r.push(r.next(&log.ConceptCreate{ID: "a", Name: "a", Language: "en"}))
 	have := wire.HaveRequest{App: w.App, Hashes: make([]blob.Hash, 2)}
 	f.Add("POST", "/session", "", session.Encode())
 	f.Add("POST", "/push", "", push.Encode())
 	f.Add("POST", "/blobs/have", "", have.Encode())
+	f.Add("POST", "/back", "", (&wire.Back{App: w.App, Opening: push.Opening, Frames: backOf(f, w, w.partition(w.App), 0, w.partition(w.App).Log().Head()).Frames}).Encode())
 	f.Add("GET", "/changes", "since=0&live=poll&vectors=q16", []byte(nil))
 	f.Add("GET", "/snapshot", "vectors=q16", []byte(nil))
 	f.Add("GET", "/digest", "at=1", []byte(nil))

@@ -22,22 +22,28 @@ import (
 // TestPushFailed: if the log rejects a push, the refusal names the reason, so that the replica waits, or continues at the end of the log.
 func TestPushFailed(t *testing.T) {
 	c := &call{f: &Feed{o: Options{Engine: living{}}}}
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now, Epoch: log.Epoch{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &wire.Push{App: "app", Opening: log.Epoch{1}}
 	for _, tt := range []struct {
 		err  error
-		want wire.RefusalCode
+		want wire.Refusal
 	}{
-		{fmt.Errorf("accept: %w", partition.ErrForged), wire.RefusedWriter},
-		{fmt.Errorf("accept: %w", partition.ErrName), wire.RefusedContent},
-		{fmt.Errorf("accept: %w", partition.ErrGaps), wire.RefusedLimit},
-		{fmt.Errorf("accept: %w", partition.ErrSequence), wire.RefusedSequence},
-		{&wire.Refusal{Code: wire.RefusedBusy}, wire.RefusedBusy},
+		{fmt.Errorf("accept: %w", partition.ErrOpening), wire.Refusal{Code: wire.RefusedEpoch, Epoch: log.Epoch{2}}},
+		{fmt.Errorf("accept: %w", partition.ErrForged), wire.Refusal{Code: wire.RefusedWriter}},
+		{fmt.Errorf("accept: %w", partition.ErrName), wire.Refusal{Code: wire.RefusedContent, Accepted: 7}},
+		{fmt.Errorf("accept: %w", partition.ErrGaps), wire.Refusal{Code: wire.RefusedLimit, Limit: wire.LimitGaps}},
+		{fmt.Errorf("accept: %w", partition.ErrSequence), wire.Refusal{Code: wire.RefusedSequence, Accepted: 7}},
+		{&wire.Refusal{Code: wire.RefusedBusy}, wire.Refusal{Code: wire.RefusedBusy}},
 	} {
 		var got *wire.Refusal
-		if err := c.pushFailed(tt.err, "app"); !errors.As(err, &got) || got.Code != tt.want {
-			t.Errorf("%v: %v, want %d", tt.err, err, tt.want)
+		if err := c.pushFailed(tt.err, p, m, 7); !errors.As(err, &got) || got.Code != tt.want.Code || got.Epoch != tt.want.Epoch || got.Accepted != tt.want.Accepted || got.Limit != tt.want.Limit {
+			t.Errorf("%v: %+v, want %+v", tt.err, got, tt.want)
 		}
 	}
-	if err := c.pushFailed(partition.ErrReplica, "app"); !errors.Is(err, partition.ErrReplica) {
+	if err := c.pushFailed(partition.ErrReplica, p, m, 7); !errors.Is(err, partition.ErrReplica) {
 		t.Errorf("%v", err)
 	}
 }
@@ -192,7 +198,7 @@ func TestPlacesOfDigests(t *testing.T) {
 	for account, want := range map[string]wire.RefusalCode{"mallory": wire.RefusedBusy, "anna": 0} {
 		c := &call{f: f}
 		c.app, c.account = account, account
-		_, err := f.digests.of(c, v, p.Log().Epoch())
+		_, err := f.digests.of(c, v, p.Opening())
 		var got wire.Refusal
 		if no, ok := errors.AsType[*wire.Refusal](err); ok {
 			got = *no

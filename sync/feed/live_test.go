@@ -77,7 +77,7 @@ type listening struct {
 func (r *replica) listen(t *testing.T, query string) *listening {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "app=" + r.app + "&" + query, Authorization: r.authorization, Session: r.openSession}
+	req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "app=" + r.app + "&" + query, Authorization: r.authorization, Session: r.openSession, Header: header}
 	if r.sign != nil {
 		req.Authorization = r.sign(req.Method, req.Path, req.Query, nil)
 	}
@@ -163,7 +163,7 @@ func TestLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			begun := time.Now()
-			x := r.listen(t, fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", l.Epoch(), l.Head(), register))
+			x := r.listen(t, fmt.Sprintf("%s&register=%d&live=poll", r.at(l.Head()), register))
 			x.expect(wire.TypeCheckpoint, wire.TypeCheckpoint)
 			x.ends(wire.WhyDone)
 			if d := time.Since(begun); d != 25*time.Second {
@@ -199,7 +199,7 @@ func TestLive(t *testing.T) {
 			}
 			r.authorization = w.pageToken(t)
 			begun := time.Now()
-			x := r.listen(t, fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", l.Epoch(), l.Head(), register))
+			x := r.listen(t, fmt.Sprintf("%s&register=%d&live=poll", r.at(l.Head()), register))
 			x.expect(wire.TypeCheckpoint)
 			w.People.EndSessions()
 			x.ends(wire.WhyExpired)
@@ -274,7 +274,7 @@ func TestLive(t *testing.T) {
 			}
 		},
 		"a reader that has gone": func(t *testing.T, w *world, r *replica) {
-			req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "since=0&live=stream&app=" + w.App, Authorization: r.authorization}
+			req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "since=0&live=stream&app=" + w.App, Authorization: r.authorization, Header: header}
 			res := w.feed.Serve(t.Context(), req)
 			if err := res.Stream(brokenWriter{}); !errors.Is(err, errBroken) {
 				t.Errorf("the stream ends with %v", err)

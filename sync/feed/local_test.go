@@ -46,7 +46,7 @@ func TestLocalOnly(t *testing.T) {
 				t.Errorf("%s: GET %s sends what the application holds", name, path)
 			}
 		}
-		m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: w.App}}}
+		m := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{{App: w.App}}}
 		if g := r.session(&m).Grants[0]; g.Do != wire.DoRefused || !g.Drain || !strings.Contains(g.Detail, "local only") || g.Head != 0 {
 			t.Errorf("%s: granted %+v", name, g)
 		}
@@ -80,7 +80,7 @@ func TestLocalOnlyMidway(t *testing.T) {
 		}
 	}
 	before := w.partition(w.App).Log().Head()
-	res := w.feed.Serve(t.Context(), &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "app=" + w.App + "&since=0", Authorization: r.authorization})
+	res := w.feed.Serve(t.Context(), &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "app=" + w.App + "&since=0", Authorization: r.authorization, Header: header})
 	var sent bytes.Buffer
 	frames := 0
 	err := res.Stream(writer(func(p []byte) (int, error) {

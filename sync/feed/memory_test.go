@@ -46,10 +46,9 @@ func TestCatchUpNeedsMemory(t *testing.T) {
 		t.Errorf("without memory: %+v", no)
 	}
 	l := w.partition(r.app).Log()
-	epoch := l.Epoch()
 	waits := &budget{}
 	r.memory = waits
-	if got := r.pull(fmt.Sprintf("since=%d&epoch=%x", l.Head(), epoch[:])); len(got) == 0 {
+	if got := r.pull(r.at(l.Head())); len(got) == 0 {
 		t.Error("a reader that lacks nothing got no frame")
 	}
 	if waits.asked == 0 {

@@ -32,16 +32,12 @@ func (c *call) push() (api.Response, error) {
 	}
 	p, err := c.open(m.App)
 	if err == nil {
-		err = c.writes(p, &m)
+		err = c.writes(&m)
 	}
 	if err != nil {
 		return api.Response{}, err
 	}
-	epoch := p.Log().Epoch()
-	if m.Epoch != epoch {
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has a different epoch; start a new session", Epoch: epoch}
-	}
-	if err := c.leads(p, m.Base, m.Chain, m.Seal); err != nil {
+	if err := c.checkOpening(p, m.Opening); err != nil {
 		return api.Response{}, err
 	}
 	ops, err := c.operations(&m)
@@ -52,31 +48,40 @@ func (c *call) push() (api.Response, error) {
 	if err := c.sign(&m, ops); err != nil {
 		return api.Response{}, err
 	}
-	out := wire.Pushed{Epoch: epoch}
+	out := wire.Pushed{Opening: m.Opening}
 	if err := c.accept(p, &m, ops, sent, &out); err != nil {
-		return api.Response{}, c.pushFailed(err, m.App)
+		return api.Response{}, c.pushFailed(err, p, &m, out.Accepted)
 	}
 	out.Head = p.Log().Head()
 	out.Stable = c.f.o.Stable(m.App, out.Head)
 	return message(out.Encode()), nil
 }
 
-// pushFailed returns the answer if the log accepted nothing.
-func (c *call) pushFailed(err error, app string) error {
+// pushFailed returns the answer if the log accepted nothing. had is the last operation of the writer in the log.
+func (c *call) pushFailed(err error, p *partition.Partition, m *wire.Push, had uint64) error {
 	var refused *wire.Refusal
 	switch {
 	case errors.As(err, &refused):
 		return err
+	case errors.Is(err, partition.ErrOpening):
+		return c.checkOpening(p, m.Opening)
 	case errors.Is(err, partition.ErrForged):
 		return &wire.Refusal{Code: wire.RefusedWriter, Detail: err.Error()}
 	case errors.Is(err, partition.ErrName):
-		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error()}
+		if ops, _ := wire.DecodeOps(m.Rows); len(ops) > 0 { // those that c.operations has read
+			first, failed := p.FirstOther(ops)
+			if failed != nil {
+				return failed
+			}
+			had = first.Seq - 1
+		}
+		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error(), Accepted: had}
 	case errors.Is(err, partition.ErrGaps):
 		return &wire.Refusal{Code: wire.RefusedLimit, Detail: err.Error(), Limit: wire.LimitGaps}
 	case errors.Is(err, partition.ErrSequence):
-		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
+		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error(), Accepted: had}
 	}
-	if refusal := c.refuseDeleted(app); refusal != nil {
+	if refusal := c.refuseDeleted(m.App); refusal != nil {
 		return refusal
 	}
 	return err
@@ -84,13 +89,13 @@ func (c *call) pushFailed(err error, app string) error {
 
 // operations decodes the operations of a push and checks that all belong to its writer.
 func (c *call) operations(m *wire.Push) ([]log.Op, error) {
-	ops, err := wire.DecodeOps(m.Block)
+	ops, err := wire.DecodeOps(m.Rows)
 	limit := c.f.o.Limits.PushOps
 	switch {
-	case errors.Is(err, wire.ErrTooLarge), err == nil && uint64(len(ops)) > limit:
-		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many operations", Limit: "PushOps", Value: limit}
 	case err != nil:
 		return nil, malformedError("operations: %v", err)
+	case uint64(len(ops)) > limit:
+		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many operations", Limit: "PushOps", Value: limit}
 	}
 	for i := range ops {
 		if ops[i].Dot.Writer != m.Writer {
@@ -145,17 +150,17 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 	if len(fresh) == 0 { // the log has all: append them again, which compares the newest and waits until all are durable
 		fresh, sent, known = ops, all, 0
 	}
-	offer := partition.Offer{Ops: fresh, Before: m.Before, Gap: m.Gap, Also: n.also}
+	offer := partition.Offer{Opening: m.Opening, Ops: fresh, Before: m.Before, Gap: m.Gap, Also: n.also}
 	if known > 0 {
 		offer.Before = ops[known-1].MadeAt()
 	}
-	verdicts, last, err := p.AcceptOffer(c.ctx, &offer)
+	verdicts, _, err := p.AcceptOffer(c.ctx, &offer)
 	if err != nil {
 		if err = errors.Join(err, c.giveBack(counted, sent[:min(len(verdicts), len(sent))])); !errors.Is(err, kv.ErrFull) || len(verdicts) == 0 {
 			return err
 		}
 	}
-	c.reportVerdicts(out, fresh, verdicts, last)
+	reportVerdicts(out, fresh, verdicts)
 	if done := known + len(verdicts); done < len(ops) { // the log may have later ones
 		out.Accepted = ops[done].Dot.Seq - 1
 	}
@@ -170,10 +175,10 @@ func (c *call) charge(m *wire.Push, sent []log.Op) error {
 	if err := c.mayCall(sent); err != nil {
 		return err
 	}
-	if err := c.sends(uint64(len(m.Block)), false); err != nil {
+	if err := c.sends(uint64(len(m.Rows)), false); err != nil {
 		return err
 	}
-	return c.meter(m.Writer, max(uint64(len(sent)), uint64(len(m.Block))/opBytes))
+	return c.meter(m.Writer, max(uint64(len(sent)), uint64(len(m.Rows))/opBytes))
 }
 
 // newWriter counts a writer that the log does not know yet. Each of them takes some bytes of every copy of the state.
@@ -196,26 +201,11 @@ func (c *call) meter(w log.Writer, n uint64) error {
 }
 
 // reportVerdicts adds the verdicts of operations to the answer.
-func (c *call) reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict, last uint64) {
-	entry := last + 1 // of the next appended operation
-	for i := range verdicts {
-		if verdicts[i].Code != 0 {
-			entry--
-		}
-	}
+func reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict) {
 	for i := range verdicts {
 		v, seq := &verdicts[i], ops[i].Dot.Seq
 		out.Accepted = max(out.Accepted, seq)
-		if v.Code == 0 {
-			continue // the log had it
-		}
-		if n := len(out.Runs) - 1; n >= 0 && out.Runs[n].First+out.Runs[n].Count == seq {
-			out.Runs[n].Count++
-		} else {
-			out.Runs = append(out.Runs, wire.Run{First: seq, Seq: entry, Count: 1})
-		}
-		entry++
-		if v.Code != fold.OK && v.Code != fold.Superseded {
+		if v.Code != 0 && v.Code != fold.OK && v.Code != fold.Superseded {
 			out.Verdicts = append(out.Verdicts, wire.Verdict{Seq: seq, Code: uint32(v.Code), Detail: v.Detail, Dot: v.Dot, ID: v.ID})
 		}
 	}

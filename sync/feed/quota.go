@@ -88,6 +88,7 @@ type meters struct {
 	blobs     quota // bytes
 	snapshots quota
 	digests   quota
+	reopens   quota // openings of all logs
 	enrols    meter // enrolments, by remote address
 }
 
@@ -100,6 +101,7 @@ func newMeters(l *Limits) *meters {
 		blobs:     newQuota("BlobBytes", l.BlobBytes, day, l.BlobBytes),
 		snapshots: newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
 		digests:   newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
+		reopens:   newQuota("Reopens", 10, hour, 10),
 		writers:   meter{name: "Writers", amount: 10_000, per: hour, burst: 10_000},
 		openings:  meter{name: "Writers", amount: 1_000, per: hour, burst: 1_000},
 		enrols:    meter{name: "Enrolments", amount: 60, per: hour, burst: 60},

@@ -7,6 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -30,12 +31,12 @@ func (c *call) session() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, malformedError("session: %v", err)
 	}
-	if len(m.Partitions) > maxPositions {
+	if len(m.Apps) > maxPositions {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many applications", Limit: "Positions", Value: maxPositions}
 	}
-	apps := make([]string, len(m.Partitions))
-	for i := range m.Partitions {
-		apps[i] = m.Partitions[i].App
+	apps := make([]string, len(m.Apps))
+	for i := range m.Apps {
+		apps[i] = m.Apps[i].App
 	}
 	if err := c.identify(apps...); err != nil {
 		return api.Response{}, err
@@ -50,10 +51,10 @@ func (c *call) session() (api.Response, error) {
 	if out.Protocol, out.Features, err = m.Agree(c.support()); err != nil {
 		return api.Response{}, err
 	}
-	for i := range m.Partitions {
-		g, err := c.grant(&m.Partitions[i], &m)
+	for i := range m.Apps {
+		g, err := c.grant(&m.Apps[i], &m)
 		if err == nil && g.Do != wire.DoErase && (g.Do != wire.DoRefused || g.Drain) {
-			err = c.countCalls(&m.Partitions[i], &g)
+			err = c.countCalls(&m.Apps[i], &g)
 		}
 		if err != nil {
 			return api.Response{}, err
@@ -85,7 +86,7 @@ func (c *call) grant(at *wire.Position, m *wire.Session) (wire.Grant, error) {
 		g.Do, g.Detail = wire.DoErase, refused.Detail
 		return g, nil
 	case errors.Is(err, errLocalOnly):
-		return c.drain(g)
+		return c.drain(at, g)
 	case errors.As(err, &refused):
 		g.Do, g.Detail = wire.DoRefused, refused.Detail
 		return g, nil
@@ -99,18 +100,16 @@ func (c *call) grant(at *wire.Position, m *wire.Session) (wire.Grant, error) {
 	if err != nil {
 		return g, err
 	}
-	g.Epoch, g.Head, g.Horizon = l.Epoch(), l.Head(), h.Horizon
+	g.Head, g.Horizon = l.Head(), h.Horizon
 	g.Stable = c.f.o.Stable(at.App, g.Head)
-	if g.Backup, g.BackupChain, g.Restored, err = p.Backup(); err != nil {
+	if err := c.find(p, at, &g); err != nil {
 		return g, err
 	}
 	rules := max(h.Fold, fold.First) // newer fold rules start with an entry
-	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {
-	case err != nil:
-		return g, err
+	switch {
 	case m.Fold < rules:
 		g.Do = wire.DoPause
-	case !leads || g.Head-at.Seq > maxTail && at.Seq == 0:
+	case g.Lacks, at.Seq+1 < l.Floor(), g.Head-at.Seq > maxTail && at.Seq == 0:
 		g.Do = wire.DoRebase
 	default:
 		g.Do = wire.DoTail
@@ -118,39 +117,41 @@ func (c *call) grant(at *wire.Position, m *wire.Session) (wire.Grant, error) {
 	return g, nil
 }
 
-// drain denies access to a local-only application. The grant has the backup that the log was restored from, so that the replica can send
-// what the log lacks before it deletes everything.
-func (c *call) drain(g wire.Grant) (wire.Grant, error) {
+// find adds the opening of the log to a grant, and whether the log has the replica's place. If it lacks a place of its present opening, this
+// machine has continued from an image of its memory: all logs get another opening.
+func (c *call) find(p *partition.Partition, at *wire.Position, g *wire.Grant) error {
+	has, err := p.HasPlace(log.Mark{Epoch: at.Epoch, To: at.Seq}, at.Chain)
+	if err == nil && !has {
+		g.Lacks = true
+		g.Have, g.HaveChain, err = p.Common(at.Kept)
+	}
+	if err == nil && !has && at.Epoch == p.Opening() {
+		err = c.reopen(at)
+	}
+	g.Opening = p.Opening()
+	return err
+}
+
+// reopen gives all logs another opening. Each replica of this origin begins a session then, so an account causes it 40 times an hour at most.
+func (c *call) reopen(at *wire.Position) error {
+	if err := c.f.meters.reopens.take(c, 1, c.now, "lost entries"); err != nil {
+		return err
+	}
+	c.f.o.Log.Error("the log lacks entries of its present opening: the machine was set back with its memory", "app", at.App, "entry", at.Seq)
+	return c.f.o.Engine.Reopen()
+}
+
+// drain denies access to a local-only application. The grant shows what the log lacks, so that the replica can send it before it deletes
+// everything.
+func (c *call) drain(at *wire.Position, g wire.Grant) (wire.Grant, error) {
 	p, err := c.enter(g.App)
 	if err != nil {
 		return g, err
 	}
-	g.Do, g.Detail, g.Drain, g.Epoch = wire.DoRefused, errLocalOnly.Detail, true, p.Log().Epoch()
-	g.Backup, g.BackupChain, g.Restored, err = p.Backup()
-	return g, err
+	g.Do, g.Detail, g.Drain = wire.DoRefused, errLocalOnly.Detail, true
+	return g, c.find(p, at, &g)
 }
 
 // maxTail is the maximum number of entries that an empty replica pulls. If the log is longer, the replica takes a snapshot, which has the
 // state without the history.
 const maxTail = 4 * wire.MaxOps
-
-// leadsOn reports whether a log continues from a position. A nil chain is not checked.
-func leadsOn(l log.Log, epoch log.Epoch, seq uint64, chain *log.Chain) (bool, error) {
-	switch {
-	case seq == 0 && epoch == (log.Epoch{}): // the chain begins with the epoch, unless the log was restored
-		base, err := l.Chain(0)
-		if errors.Is(err, log.ErrTrimmed) {
-			return false, nil
-		}
-		return base == log.Chain(l.Epoch()), err
-	case epoch != l.Epoch() || seq > l.Head() || seq+1 < l.Floor():
-		return false, nil
-	case chain == nil:
-		return true, nil
-	}
-	have, err := l.Chain(seq)
-	if errors.Is(err, log.ErrTrimmed) { // trimmed meanwhile
-		return false, nil
-	}
-	return have == *chain, err
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	machine "github.com/sightline-dev/sightline/sync/replica"
 )
 
@@ -31,9 +32,10 @@ type follower struct {
 	requests []machine.Ask
 	wake     time.Time
 
-	lose  func(a *machine.Ask) bool // whether an answer is lost; nil: none is
-	sent  int                       // bytes of pictures
-	pushs int
+	records records                   // app records that came
+	lose    func(a *machine.Ask) bool // whether an answer is lost; nil: none is
+	sent    int                       // bytes of pictures
+	pushs   int
 }
 
 // follow makes one.
@@ -45,14 +47,14 @@ func (w *world) follow(rng *rand.ChaCha8) *follower {
 	}
 	f := &follower{world: w, blobs: blob.NewMemory(blob.Options{}), now: w.Now}
 	store := memkv.New()
-	var life log.Epoch
-	_, _ = rng.Read(life[:])
+	var opening log.Epoch
+	_, _ = rng.Read(opening[:])
 	f.part, err = partition.Open(partition.Options{
-		Store: store, App: app, Clock: func() time.Time { return f.now }, Epoch: life, Replica: &partition.Replica{},
+		Store: store, App: app, Clock: func() time.Time { return f.now }, Epoch: opening, Replica: &partition.Replica{},
 	})
 	if err == nil {
 		f.machine, err = machine.New(machine.Options{
-			App: app, Partition: f.part, Store: store, Blobs: f.blobs, Live: machine.Once, Rand: rng, Audit: -1,
+			App: app, Partition: f.part, Store: store, Blobs: f.blobs, AppRecords: &f.records, Live: machine.Once, Rand: rng, Audit: -1,
 		})
 	}
 	if err != nil {
@@ -196,6 +198,64 @@ func TestBytesOfPictures(t *testing.T) {
 	if f.sent+other.sent != 0 {
 		t.Errorf("%d and %d bytes were sent of pictures that the origin had", f.sent, other.sent)
 	}
+}
+
+// records are the app records that a replica got. It stores the last one, as [register.AppRecords] does.
+type records struct {
+	seq uint64
+	all []catalog.AppRecord
+}
+
+func (r *records) Seq() uint64 { return r.seq }
+
+func (r *records) Take(seq uint64, data []byte) (reason string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err == nil {
+		r.seq, r.all = seq, append(r.all, x)
+	}
+	return x.Revoked, err
+}
+
+// TestRecordsOfOpenings: an origin that was set back has written something else to its control log, up to the same entry. Its replica gets the app
+// record again, once, although it knows one of that entry.
+func TestRecordsOfOpenings(t *testing.T) {
+	w, open := newSealedWorld(t, nil)
+	open(w.Store)
+	image := copyOf(t, w.Store)
+	rename := func(name string) {
+		t.Helper()
+		if _, err := w.Engine.Register.ChangeApp(t.Context(), register.Caller{}, w.App, register.AppChange{Name: &name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename("first")
+	f := w.follow(rand.NewChaCha8([32]byte{16}))
+	expect := func(when string, n int, name string) {
+		t.Helper()
+		f.write(paddedPicture(rand.NewChaCha8([32]byte{byte(n)}), 1)) // begins a session if the opening is another
+		f.settle()
+		got := f.records.all
+		if len(got) != n || got[n-1].Record.Name != name || got[n-1].Epoch != w.partition(w.App).Opening() {
+			t.Errorf("%s: %d records, the last of %q in opening %x; want %d and %q", when, len(got), got[len(got)-1].Record.Name, got[len(got)-1].Epoch, n, name)
+		}
+	}
+	expect("at first", 1, "first")
+	expect("again", 1, "first")
+	seq := f.records.seq
+	open(image)
+	rename("second")
+	expect("after the origin was set back", 2, "second")
+	if f.records.seq != seq {
+		t.Errorf("the control log is at entry %d, so this test proves nothing; want %d", f.records.seq, seq)
+	}
+	open(w.Store)
+	expect("after a restart", 3, "second")
+	if err := w.Engine.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	expect("in another opening of the same process", 4, "second")
+	rename("third")
+	expect("after a change", 5, "third")
 }
 
 // paddedPicture returns a picture of up to 2 MB, which no other picture is: decoders pass over what follows one.

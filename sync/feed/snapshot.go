@@ -2,7 +2,6 @@ package feed
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"strconv"
 
@@ -35,14 +34,15 @@ func (c *call) snapshot() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := c.leadsQuery(p); err != nil {
+	if err := c.namesOpening(p); err != nil {
 		return api.Response{}, err
 	}
 	name, _ := blob.ParseHash(c.query.Get("name")) // an invalid name matches no snapshot
 	head, floor := p.Log().Head(), p.Log().Floor() // a trimmed log does not continue from an earlier snapshot
 	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
 	x, err := c.f.exports.get(c, group{c.app, vectors}, func(x *export) bool {
-		return x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
+		has, err := p.HasPlace(log.Mark{Epoch: x.Epoch, To: x.Seq}, x.Chain)
+		return err == nil && has && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
 			(x.name == name || x.Seq == head || c.now.Sub(x.createdAt).Abs() < freshExport)
 	}, func() (*export, error) { return c.export(p, vectors) })
 	if err != nil {
@@ -53,24 +53,13 @@ func (c *call) snapshot() (api.Response, error) {
 	return res, c.f.exports.release(x)
 }
 
-// leadsQuery calls leads for the position in the query, if the query has the log's epoch.
-func (c *call) leadsQuery(p *partition.Partition) error {
-	if epoch := p.Log().Epoch(); c.query.Get("epoch") != hex.EncodeToString(epoch[:]) {
-		return nil
-	}
-	seq, err := c.query.number("since")
-	if err != nil {
+// namesOpening returns a refusal if the query has another opening than the log.
+func (c *call) namesOpening(p *partition.Partition) error {
+	var opening log.Epoch
+	if err := c.query.name("opening", opening[:]); err != nil || c.query.Get("opening") == "" {
 		return err
 	}
-	chain, bad := hex.DecodeString(c.query.Get("chain"))
-	seal, worse := hex.DecodeString(c.query.Get("seal"))
-	switch {
-	case bad != nil, worse != nil, len(seal) > 0 && len(chain) != len(log.Chain{}):
-		return malformedError("chain and seal must be hexadecimal digits")
-	case len(seal) == 0:
-		return nil
-	}
-	return c.leads(p, seq, log.Chain(chain), seal)
+	return c.checkOpening(p, opening)
 }
 
 // export creates a snapshot of the current state.
@@ -91,7 +80,6 @@ func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, er
 	m := wire.Manifest{
 		App: c.app, Epoch: snapshot.Epoch, Seq: snapshot.Seq, Chain: snapshot.Chain, Fold: snapshot.Fold, Digest: snapshot.Digest,
 		Stable: c.f.o.Stable(c.app, snapshot.Seq), Horizon: snapshot.Horizon, Chunks: chunks(snapshot.Chunks), Objects: chunks(snapshot.Objects),
-		Seal: p.Seal(snapshot.Seq, snapshot.Chain),
 	}
 	manifest := m.Encode()
 	return &export{Export: snapshot, manifest: manifest, name: blob.Sum(manifest)}, nil

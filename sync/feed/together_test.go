@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -43,10 +42,14 @@ func TestTogether(t *testing.T) {
 	for range 3 {
 		all.Go(func() {
 			seen := map[log.Dot]bool{}
-			chain := log.Chain(l.Epoch())
+			chain, err := l.Chain(0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
 			for at := uint64(0); at < total; {
-				q := url.Values{"app": {w.App}, "epoch": {fmt.Sprintf("%x", l.Epoch())}, "since": {fmt.Sprint(at)}, "register": {"1"}}
-				res := w.feed.Serve(context.Background(), &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: q.Encode(), Authorization: "Key " + w.Key})
+				query := "app=" + w.App + "&register=1&" + replicas[0].at(at)
+				res := w.feed.Serve(context.Background(), &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: query, Authorization: "Key " + w.Key, Header: header})
 				var b bytes.Buffer
 				if res.Stream == nil || res.Stream(&b) != nil {
 					t.Errorf("changes = %d %s", res.Status, res.Body)
@@ -61,7 +64,7 @@ func TestTogether(t *testing.T) {
 						t.Errorf("after %d a run from %d, %v", at, run.From, err)
 						return
 					}
-					entries, err := wire.DecodeEntries(run.Block, run.From)
+					entries, err := log.DecodeRows(run.Rows, run.From)
 					if err != nil {
 						t.Error(err)
 						return

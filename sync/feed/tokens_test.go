@@ -125,7 +125,7 @@ func TestRevokedTokens(t *testing.T) {
 // after the token was revoked, and refuses it. Another replica has pulled the operation and gives it back: the origin lists it with its
 // content.
 func TestRefusedAgain(t *testing.T) {
-	w, open := newSealedWorld(t)
+	w, open := newSealedWorld(t, nil)
 	p := open(w.Store)
 	e := w.enrolEdge(1)
 	image, first, began := copyOf(t, w.Store), p.Log().Head(), w.Now
@@ -137,6 +137,7 @@ func TestRefusedAgain(t *testing.T) {
 		t.Fatalf("refused %v before the token was revoked", got)
 	}
 	run := backOf(t, w, p, first, p.Log().Head())
+	lost := p.Log().Head()
 
 	p = open(image)
 	w.Now = began.Add(48 * time.Hour)
@@ -145,17 +146,15 @@ func TestRefusedAgain(t *testing.T) {
 	}
 	w.Now = began.Add(49*time.Hour + time.Minute)
 	r := w.join(w.App, w.Key)
-	run.Present, run.Epoch = true, p.Log().Epoch()
-	if got := r.mustRefuse("POST", "/v2/sync/back", run.Encode()); got.Code != wire.RefusedEpoch {
-		t.Fatalf("refused with %d %s", got.Code, got.Detail)
-	}
 	m = e.push(ops)
 	if got := e.pushRefusals(&m); fmt.Sprint(got) != "[2]" {
 		t.Fatalf("refused %v", got)
 	}
-	run.Present, run.Epoch = false, p.Log().Epoch()
+	run.Opening = p.Opening()
 	for range 2 {
-		r.must(200, "POST", "/v2/sync/back", run.Encode())
+		if got := r.mustBack(&run); got.To != lost {
+			t.Errorf("took entries up to %d back, want %d", got.To, lost)
+		}
 		var listed []log.Op
 		err := p.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true })
 		if err != nil || len(listed) != 1 || listed[0].Dot != ops[1].Dot || !reflect.DeepEqual(listed[0].Body, ops[1].Body) {

@@ -24,9 +24,10 @@ import (
 // world is an origin: an engine with a store in memory, and a feed.
 type world struct {
 	*apitest.World
-	t     testing.TB
-	feed  *feed.Feed
-	drawn int // number of writers that replicas have drawn
+	t       testing.TB
+	feed    *feed.Feed
+	options feed.Options // of feed
+	drawn   int          // number of writers that replicas have drawn
 }
 
 // newWorld returns an origin. change may change the options of the feed; nil changes none.
@@ -50,12 +51,26 @@ func newWorld(t testing.TB, change func(*feed.Options)) *world {
 	if w.feed, err = feed.New(o); err != nil {
 		t.Fatal(err)
 	}
+	w.options = o
 	t.Cleanup(func() {
 		if err := w.feed.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return w
+}
+
+// refeed replaces the feed by one with changed options.
+func (w *world) refeed(change func(*feed.Options)) {
+	w.t.Helper()
+	change(&w.options)
+	err := w.feed.Close()
+	if err == nil {
+		w.feed, err = feed.New(w.options)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // replica is a client of the origin.
@@ -78,7 +93,7 @@ type replica struct {
 func (w *world) join(app, key string) *replica {
 	w.t.Helper()
 	r := &replica{w: w, app: app, authorization: "Key " + key}
-	r.session(&wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: app}}})
+	r.session(&wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Apps: []wire.Position{{App: app}}})
 	r.draw()
 	return r
 }
@@ -107,10 +122,7 @@ func (r *replica) ask(method, path string, body []byte) api.Response {
 		if v, ok := r.headers[name]; ok {
 			return v
 		}
-		if name == "Accept" {
-			return wire.ContentType
-		}
-		return ""
+		return header(name)
 	}
 	res := r.w.feed.Serve(context.Background(), &req)
 	if res.Stream != nil {
@@ -121,6 +133,17 @@ func (r *replica) ask(method, path string, body []byte) api.Response {
 		res.Body = b.Bytes()
 	}
 	return res
+}
+
+// header has the fields that each request of a replica has.
+func header(name string) string {
+	switch name {
+	case "Accept":
+		return wire.ContentType
+	case "Sync-Protocol":
+		return fmt.Sprint(wire.Protocol)
+	}
+	return ""
 }
 
 // must sends a request, and fails the test unless the answer has this status.
@@ -182,6 +205,20 @@ func frames(t testing.TB, stream []byte) []wire.Frame {
 	return out
 }
 
+// at returns a query for the changes after an entry of the log.
+func (r *replica) at(seq uint64) string {
+	r.w.t.Helper()
+	p := r.w.partition(r.app)
+	chain, err := p.Log().Chain(seq)
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	if seq == 0 {
+		return fmt.Sprintf("opening=%x&since=0", p.Opening())
+	}
+	return fmt.Sprintf("opening=%x&since=%d&epoch=%x&chain=%x", p.Opening(), seq, p.Log().EpochOf(seq).Epoch, chain)
+}
+
 // pull requests changes and returns their frames.
 func (r *replica) pull(query string) []wire.Frame {
 	r.w.t.Helper()
@@ -199,7 +236,7 @@ func (r *replica) next(bodies ...log.Body) []log.Op {
 }
 
 func (r *replica) push(ops []log.Op) wire.Push {
-	return wire.Push{App: r.app, Epoch: r.w.partition(r.app).Log().Epoch(), Writer: r.writer, Secret: r.secret, Block: wire.EncodeOps(ops)}
+	return wire.Push{App: r.app, Opening: r.w.partition(r.app).Opening(), Writer: r.writer, Secret: r.secret, Rows: wire.EncodeOps(ops)}
 }
 
 // mustPush pushes operations, and fails the test unless the answer is 200.
@@ -225,7 +262,7 @@ func (r *replica) upload(data []byte) blob.Hash {
 
 func (r *replica) blob(h blob.Hash) string { return "/v2/sync/blobs/" + h.String() + "?app=" + r.app }
 
-func (w *world) partition(app string) partitionOf {
+func (w *world) partition(app string) *partition.Partition {
 	w.t.Helper()
 	p, err := w.Engine.Partition(app)
 	if err != nil {
@@ -233,8 +270,6 @@ func (w *world) partition(app string) partitionOf {
 	}
 	return p
 }
-
-type partitionOf interface{ Log() log.Log }
 
 // input creates an input by a call of the API, and lets the background fetch its picture.
 func (w *world) input(id, picture string) {

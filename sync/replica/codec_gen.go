@@ -31,10 +31,6 @@ func putPersistedState(e *field.Encoder, x *persistedState) {
 	e.Raw(1, x.secret)
 	e.Uint(2, uint64(x.next))
 	e.Raw(3, x.key)
-	e.Text(4, x.renewed)
-	for i := range x.left {
-		e.Hash(5, x.left[i][:])
-	}
 	e.Uint(6, uint64(x.dated))
 }
 
@@ -47,11 +43,6 @@ func getPersistedState(d *field.Decoder, x *persistedState) {
 			x.next = log.Writer(d.Uint())
 		case 3:
 			x.key = d.Raw()
-		case 4:
-			x.renewed = d.Text()
-		case 5:
-			x.left = append(x.left, log.Epoch{})
-			d.Hash(x.left[len(x.left)-1][:])
 		case 6:
 			x.dated = d.Uint32()
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -26,20 +27,19 @@ var errAnswer = errors.New("invalid response from the origin")
 // Partition is the part of the application's partition, opened as a replica, that the machine uses.
 type Partition interface {
 	Cursor() partition.Cursor
-	CursorSeal() []byte
 	Rules() uint32
 	Outbox() (last, settled uint64)
 	Pending(after uint64, yield func(at uint64, op log.Op) bool) error
 	LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error
 	Secret(w log.Writer) []byte
 	TokenOf(dot log.Dot) (partition.Token, error)
-	StoredEpoch() log.Epoch
-	LastStored() (k partition.StoredEntry, sealed bool, err error)
-	StoredFrom(backup uint64, chain log.Chain) (partition.StoredPlace, error)
-	EntriesAfter(at partition.StoredPlace, yield func(partition.StoredEntry) bool) error
+	Kept() []log.Mark
+	KeptFrom(have uint64, chain log.Chain) (uint64, error)
+	KeptAfter(from uint64, yield func(n uint64, f partition.Frame) bool) error
 	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
-	StoreEntries(r *partition.Run, before log.Chain, snapshot uint64) error
+	Keep(r *partition.Run, before log.Chain) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
+	Disown(from log.Dot) error
 	ReadConfirmed(do func(r kv.Reader) error) error
 	Shut(why error)
 }
@@ -328,7 +328,7 @@ func (m *Machine) ask(l *lane, a Ask, query ...string) {
 		}
 		a.Query = v[1:]
 	}
-	a.Header = append(a.Header, api.Field{Name: "Accept", Value: wire.ContentType})
+	a.Header = append(a.Header, api.Field{Name: "Accept", Value: wire.ContentType}, api.Field{Name: "Sync-Protocol", Value: strconv.Itoa(wire.Protocol)})
 	if a.Body != nil && a.Method == "POST" {
 		a.Header = append(a.Header, api.Field{Name: "Content-Type", Value: wire.ContentType})
 	}

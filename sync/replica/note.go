@@ -3,7 +3,6 @@ package replica
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -13,27 +12,13 @@ import (
 // with its state.
 //
 //field:message note
+//field:reserved 4 5
 type persistedState struct {
-	secret []byte     `wire:"1"` // secret of the lease of the current site
-	next   log.Writer `wire:"2"` // site that the replica is about to take; 0: none
+	secret []byte     `wire:"1"` // secret of the lease of the site of version 0.1.0
+	next   log.Writer `wire:"2"` // site that a replica of version 0.1.0 was about to take; 0: none
 	key    []byte     `wire:"3"` // secret of the lease of next
 
-	left []log.Epoch `wire:"5"` // epochs of logs that the replica left for a newer one, oldest first; at most maxLeftEpochs
-
 	dated uint32 `wire:"6"` // exif.Version with which no derived record lacks a date
-
-	renewed string `wire:"4"` // time and description of the last restored older copy, here or at the origin, for people; empty: none
-}
-
-// maxLeftEpochs is the maximum number of epochs in left.
-const maxLeftEpochs = 16
-
-// leave adds the epoch of a log that the replica leaves.
-func (n *persistedState) leave(epoch log.Epoch) {
-	if epoch == (log.Epoch{}) || slices.Contains(n.left, epoch) {
-		return
-	}
-	n.left = append(slices.Clone(n.left[max(0, len(n.left)-maxLeftEpochs+1):]), epoch)
 }
 
 // secretOf returns the secret of the lease of site.

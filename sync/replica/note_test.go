@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"encoding/hex"
 	"flag"
 	"testing"
 
@@ -20,4 +21,16 @@ func TestGolden(t *testing.T) {
 		return encodePersistedState(nil, &n), err
 	})
 	g.Hold(t, "testdata/golden.txt", *update)
+}
+
+// TestOldNote reads the note of a machine of version 0.1.0 with all of its fields.
+func TestOldNote(t *testing.T) {
+	data, err := hex.DecodeString("010a076279746573203210031a076279746573203422067465787420392a10060708090a0b0c0d0e0f1011121314152a100708090a0b0c0d0e0f101112131415163008")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := decodePersistedState(data)
+	if err != nil || string(n.secretOf(2)) != "bytes 2" || string(n.secretOf(3)) != "bytes 4" || n.dated != 8 {
+		t.Errorf("read %+v, %v", n, err)
+	}
 }

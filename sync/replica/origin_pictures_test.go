@@ -14,33 +14,11 @@ import (
 
 func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 	if name == "" {
-		x, err := o.export, error(nil)
-		if least, _ := strconv.ParseUint(q.Get("least"), 10, 64); !o.old || x.Seq < least {
-			x, err = o.part.Export(o.base)
-		}
-		if err != nil {
+		if err := o.queryOpening(q); err != nil {
 			return nil, err
 		}
-		if o.export != nil && x != o.export {
-			if err := o.export.Close(); err != nil {
-				return nil, err
-			}
-		}
-		o.export = x
-		f := wire.Manifest{
-			App: app.String(), Epoch: x.Epoch, Seq: x.Seq, Chain: x.Chain, Fold: x.Fold, Digest: x.Digest, Horizon: x.Horizon,
-			Stable: min(o.stableAt(), x.Seq),
-		}
-		if o.seals {
-			f.Seal = o.part.Seal(x.Seq, x.Chain)
-		}
-		for _, c := range x.Chunks {
-			f.Chunks = append(f.Chunks, wire.Chunk(c))
-		}
-		for _, c := range x.Objects {
-			f.Objects = append(f.Objects, wire.Chunk(c))
-		}
-		return f.Encode(), nil
+		least, _ := strconv.ParseUint(q.Get("least"), 10, 64)
+		return o.manifest(least), nil
 	}
 	h := hashOf(name)
 	if o.export != nil {
@@ -54,10 +32,36 @@ func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 	return nil, &wire.Refusal{Code: wire.RefusedUnknown}
 }
 
+// manifest returns the manifest of a new snapshot, or while o.old is set, of the last one if it has the entry least.
+func (o *origin) manifest(least uint64) []byte {
+	o.Helper()
+	x, err := o.export, error(nil)
+	if !o.old || x.Seq < least {
+		if x, err = o.part.Export(o.base); err == nil && o.export != nil {
+			err = o.export.Close()
+		}
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.export = x
+	f := wire.Manifest{
+		App: app.String(), Epoch: x.Epoch, Seq: x.Seq, Chain: x.Chain, Fold: x.Fold, Digest: x.Digest, Horizon: x.Horizon,
+		Stable: min(o.stableAt(), x.Seq),
+	}
+	for _, c := range x.Chunks {
+		f.Chunks = append(f.Chunks, wire.Chunk(c))
+	}
+	for _, c := range x.Objects {
+		f.Objects = append(f.Objects, wire.Chunk(c))
+	}
+	return f.Encode()
+}
+
 func (o *origin) digest() ([]byte, error) {
 	l := o.part.Log()
 	sum, err := fold.Digest(o.store, app)
-	d := wire.Digest{Epoch: l.Epoch(), Seq: l.Head(), Digest: sum}
+	d := wire.Digest{Epoch: l.EpochOf(l.Head()).Epoch, Seq: l.Head(), Digest: sum}
 	return d.Encode(), err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -44,10 +45,13 @@ type origin struct {
 	registerData string
 	do           wire.Do // instruction in the answer to a session; 0: the normal one
 	local        bool    // the application is local only
-	seals        bool    // entries have seals, and a restored log accepts them back from replicas
+	seals        bool    // entries have seals, so that replicas keep them
 	runs         int     // maximum number of entries in a frame
 	rules        uint32  // newest fold rules that the origin knows
 	base         [32]byte
+	draws        byte             // number of openings that a missing place of the present one made it draw
+	backs        [][]wire.Entries // frames of each request that gave some back
+	grants       []wire.Grant     // of all sessions
 
 	refuse map[string]int // by request name: status of an answer without a body; 0: connection lost
 
@@ -75,31 +79,37 @@ func newOrigin(t testing.TB, now func() time.Time) *origin {
 func (o *origin) open(e log.Epoch) {
 	o.Helper()
 	var err error
-	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte{1}, Rules: o.rules}); err != nil {
+	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte(append(e[:], e[:]...)), Rules: o.rules}); err != nil {
 		o.Fatal(err)
 	}
 }
 
-// restore replaces the origin's store with store, and starts the new epoch e.
+// restore replaces the origin's store with store, which a process opens as e: the origin was restored from a backup, its disk was set back, or,
+// if e is the opening of before, the machine was set back with its memory.
 func (o *origin) restore(store kv.Store, e log.Epoch) {
 	o.Helper()
-	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
-	if err == nil {
-		err = l.Renew(e)
-	}
-	if err != nil {
-		o.Fatal(err)
-	}
-	o.store, o.export = store, nil
-	e[15]++ // the log has an epoch; this one is for its next
+	o.store, o.export, o.old = store, nil, false
 	o.open(e)
 }
 
-// rollBack replaces the origin's store with store, which a process with other random bytes opens.
-func (o *origin) rollBack(store kv.Store, chance log.Epoch) {
+// lacks reports whether the log lacks a place.
+func (o *origin) lacks(c partition.Cursor) bool {
 	o.Helper()
-	o.store, o.export = store, nil
-	o.open(chance)
+	has, err := o.part.HasPlace(log.Mark{Epoch: c.Epoch, To: c.Seq}, c.Chain)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return !has
+}
+
+// chain returns the chain of the log at an entry.
+func (o *origin) chain(seq uint64) log.Chain {
+	o.Helper()
+	chain, err := o.part.Log().Chain(seq)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return chain
 }
 
 // byNames puts the rules of names in force, as every origin does when it opens a log.
@@ -183,6 +193,9 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 	if name != "session" && query.Get("app") != app.String() {
 		o.Fatalf("%s %s?%s names no application", a.Method, a.Path, a.Query)
 	}
+	if !slices.Contains(a.Header, api.Field{Name: "Sync-Protocol", Value: "2"}) {
+		o.Fatalf("%s %s with the headers %v", a.Method, a.Path, a.Header)
+	}
 	var body []byte
 	status := 200
 	if status, refused := o.refuse[name]; refused {
@@ -240,37 +253,59 @@ func hashOf(text string) (h blob.Hash) {
 
 func (o *origin) session(body []byte) ([]byte, error) {
 	s, err := wire.DecodeSession(body)
-	if err != nil || len(s.Partitions) != 1 {
+	if err != nil || len(s.Apps) != 1 {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	at := s.Partitions[0]
-	now := wire.MillisOf(o.now())
-	out := wire.SessionReply{Protocol: 1, Fold: fold.Version, Now: now}
+	at := s.Apps[0]
+	out := wire.SessionReply{Fold: fold.Version, Now: wire.MillisOf(o.now())}
+	if out.Protocol, _, err = s.Agree(wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}); err != nil {
+		return nil, err
+	}
 	if o.dated {
 		out.Links = []wire.Link{{Name: wire.LinkDates, Path: "/v2/sync/dates"}}
 	}
 	l := o.part.Log()
-	g := wire.Grant{App: at.App, Do: wire.DoTail, Epoch: l.Epoch(), Head: l.Head(), Stable: o.stableAt()}
-	if at.Epoch != (log.Epoch{}) {
-		chain, e := l.Chain(min(at.Seq, l.Head()))
-		if at.Epoch != l.Epoch() || at.Seq > l.Head() || e != nil || chain != at.Chain {
-			g.Do = wire.DoRebase
+	g := wire.Grant{App: at.App, Do: wire.DoTail, Head: l.Head(), Stable: o.stableAt()}
+	if o.lacks(partition.Cursor{Epoch: at.Epoch, Seq: at.Seq, Chain: at.Chain}) {
+		g.Lacks = true
+		if g.Have, g.HaveChain, err = o.part.Common(at.Kept); err != nil {
+			return nil, err
+		}
+		if at.Epoch == o.part.Opening() { // the machine was set back with its memory
+			o.draws++
+			o.part.Draw(log.Epoch{99, o.draws})
 		}
 	}
-	if at.Seq+1 < l.Floor() {
+	g.Opening = o.part.Opening()
+	if g.Lacks || at.Seq+1 < l.Floor() {
 		g.Do = wire.DoRebase
 	}
 	if o.do != 0 {
 		g.Do = o.do
 	}
-	if o.local {
-		g = wire.Grant{App: at.App, Do: wire.DoRefused, Detail: "local only", Drain: true, Epoch: l.Epoch()}
-	}
-	if o.seals {
-		g.Backup, g.BackupChain, g.Restored, err = o.part.Backup()
+	if o.local { // such a grant has no numbers of the log
+		g.Do, g.Detail, g.Drain, g.Head, g.Stable = wire.DoRefused, "local only", true, 0, 0
 	}
 	out.Grants = []wire.Grant{g}
-	return out.Encode(), err
+	o.grants = append(o.grants, g)
+	return out.Encode(), nil
+}
+
+// checkOpening returns a refusal if a request names another opening than the log's.
+func (o *origin) checkOpening(named log.Epoch) error {
+	if now := o.part.Opening(); named != now {
+		return &wire.Refusal{Code: wire.RefusedEpoch, Epoch: now}
+	}
+	return nil
+}
+
+// queryOpening does the same with the opening in a query, which must have one.
+func (o *origin) queryOpening(q url.Values) error {
+	var named log.Epoch
+	if n, err := hex.Decode(named[:], []byte(q.Get("opening"))); err != nil || n != len(named) {
+		o.Fatalf("query %v names no opening", q)
+	}
+	return o.checkOpening(named)
 }
 
 // dates answers as package feed does.
@@ -285,45 +320,48 @@ func (o *origin) dates(body []byte) ([]byte, error) {
 	return out.Encode(), err
 }
 
-// back answers a request in which a replica returns entries that the restored log lacks.
+// back answers a request in which a replica returns frames that the log may lack.
 func (o *origin) back(body []byte) ([]byte, error) {
 	m, err := wire.DecodeBack(body)
 	if err != nil {
 		return nil, err
 	}
-	b := partition.StoredRun{From: m.From, Before: m.Chain, Seal: m.Seal, Missing: map[log.Dot]string{}}
-	if len(m.Block) > 0 {
-		if b.Entries, err = wire.DecodeEntries(m.Block, m.From); err != nil {
+	if err := o.checkOpening(m.Opening); err != nil {
+		return nil, err
+	}
+	b := partition.Returned{Opening: m.Opening, Missing: map[log.Dot]string{}}
+	var frames []wire.Entries
+	for _, data := range m.Frames {
+		e, err := wire.DecodeEntriesFrame(data)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for i := range b.Entries {
-		for _, h := range needs(&b.Entries[i].Op) {
-			if _, ok := o.blobs[h]; !ok {
-				b.Missing[b.Entries[i].Op.Dot] = partition.LostPicture
+		entries, err := log.DecodeRows(e.Rows, e.From)
+		if err != nil || uint64(len(entries)) != e.To-e.From {
+			o.Fatalf("a frame of %d entries from %d to %d: %v", len(entries), e.From, e.To, err)
+		}
+		for i := range entries {
+			for _, h := range needs(&entries[i].Op) {
+				if _, ok := o.blobs[h]; !ok {
+					b.Missing[entries[i].Op.Dot] = partition.LostPicture
+				}
 			}
 		}
+		frames = append(frames, e)
+		b.Frames = append(b.Frames, partition.Frame{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Rows: e.Rows, Seal: e.Seal, Before: e.Before})
 	}
-	if epoch := o.part.Log().Epoch(); m.Epoch != epoch {
-		return nil, &wire.Refusal{Code: wire.RefusedEpoch, Epoch: epoch}
+	if len(frames) == 0 {
+		o.Fatal("a request gives no frames back")
 	}
-	switch {
-	case m.Present:
-		var found bool
-		found, err = o.part.RolledBack(&b)
-		if err == nil && found {
-			err = &wire.Refusal{Code: wire.RefusedEpoch, Epoch: o.part.Log().Epoch()}
-		}
-	case len(b.Entries) > 0:
-		err = o.part.TakeBack(o.Context(), &b, nil)
-	}
-	if errors.Is(err, partition.ErrRestored) {
-		err = &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error(), Epoch: o.part.Log().Epoch()}
+	err = o.part.TakeBack(o.Context(), &b, nil)
+	if errors.Is(err, partition.ErrSeal) {
+		return nil, &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error()}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return (&wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}).Encode(), nil
+	o.backs = append(o.backs, frames)
+	return (&wire.TakenBack{Opening: m.Opening, To: frames[len(frames)-1].To}).Encode(), nil
 }
 
 func (o *origin) stableAt() uint64 {
@@ -337,16 +375,20 @@ func (o *origin) stableAt() uint64 {
 }
 
 func (o *origin) changes(q url.Values) ([]byte, error) {
+	if err := o.queryOpening(q); err != nil {
+		return nil, err
+	}
 	l := o.part.Log()
 	since, err := strconv.ParseUint(q.Get("since"), 10, 64)
 	if err != nil {
 		return nil, err
 	}
-	epoch, bare := l.Epoch(), q.Get("only") == "entries"
+	bare, at := q.Get("only") == "entries", partition.Cursor{Seq: since}
+	_, _ = hex.Decode(at.Epoch[:], []byte(q.Get("epoch")))
+	_, _ = hex.Decode(at.Chain[:], []byte(q.Get("chain")))
 	if bare {
 		since = max(since, l.Floor()-1)
-	}
-	if q.Get("epoch") != hex.EncodeToString(epoch[:]) || since > l.Head() || since+1 < l.Floor() {
+	} else if o.lacks(at) || since+1 < l.Floor() {
 		end := wire.End{Why: wire.WhyRebase}
 		return wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), nil
 	}
@@ -357,10 +399,11 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	}
 	head := l.Head()
 	for since < head {
+		of := l.EpochOf(since + 1)
 		var entries []log.Entry
 		if err := l.Read(since+1, func(e log.Entry) bool {
 			entries = append(entries, e)
-			return len(entries) < o.runs
+			return len(entries) < o.runs && e.Seq < of.To
 		}); err != nil {
 			return nil, err
 		}
@@ -368,24 +411,14 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 			out = o.before(out, entries, q.Get("vectors") == "q16")
 		}
 		to := since + uint64(len(entries))
-		chain, err := l.Chain(to)
-		if err != nil {
-			return nil, err
-		}
-		e := wire.Entries{Epoch: epoch, From: since, To: to, Chain: chain, Block: wire.EncodeEntries(entries)}
+		e := wire.Entries{Epoch: of.Epoch, From: since, To: to, Before: o.chain(since), Chain: o.chain(to), Rows: wire.EncodeEntries(entries)}
 		if o.seals {
-			e.Seal = o.part.Seal(to, chain)
-		}
-		if bare {
-			if e.Before, err = l.Chain(since); err != nil {
-				return nil, err
-			}
-			bare = false
+			e.Seal = o.part.Seal(to, e.Chain)
 		}
 		out = wire.AppendFrame(out, wire.TypeEntries, e.Encode())
 		since = to
 	}
-	k := wire.Checkpoint{Epoch: epoch, To: since, Head: head, Stable: o.stableAt(), Now: wire.MillisOf(o.now())}
+	k := wire.Checkpoint{Opening: o.part.Opening(), To: since, Head: head, Stable: o.stableAt(), Now: wire.MillisOf(o.now())}
 	out = wire.AppendFrame(out, wire.TypeCheckpoint, k.Encode())
 	end := wire.End{Why: wire.WhyDone}
 	return wire.AppendFrame(out, wire.TypeEnd, end.Encode()), nil
@@ -443,9 +476,8 @@ func (o *origin) push(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	l := o.part.Log()
-	epoch := l.Epoch()
-	if p.Epoch != epoch {
-		return nil, &wire.Refusal{Code: wire.RefusedEpoch, Epoch: epoch}
+	if err := o.checkOpening(p.Opening); err != nil {
+		return nil, err
 	}
 	if !o.knows(&p) {
 		o.Fatalf("a push of writer %v with the secret %x", p.Writer, p.Secret)
@@ -455,7 +487,7 @@ func (o *origin) push(body []byte) ([]byte, error) {
 			return lie.Encode(), nil
 		}
 	}
-	ops, err := wire.DecodeOps(p.Block)
+	ops, err := wire.DecodeOps(p.Rows)
 	if err != nil {
 		return nil, err
 	}
@@ -473,7 +505,7 @@ func (o *origin) push(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	offer := partition.Offer{Ops: ops, Before: p.Before, Gap: p.Gap, Also: func(b *kv.Batch) { o.putRecords(b, ops) }}
+	offer := partition.Offer{Opening: p.Opening, Ops: ops, Before: p.Before, Gap: p.Gap, Also: func(b *kv.Batch) { o.putRecords(b, ops) }}
 	_, _, err = o.part.AcceptOffer(context.Background(), &offer)
 	switch {
 	case errors.Is(err, partition.ErrSequence):
@@ -483,7 +515,7 @@ func (o *origin) push(body []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	out := wire.Pushed{Epoch: epoch, Accepted: ops[len(ops)-1].Dot.Seq, Head: l.Head(), Stable: o.stableAt()}
+	out := wire.Pushed{Opening: p.Opening, Accepted: ops[len(ops)-1].Dot.Seq, Head: l.Head(), Stable: o.stableAt()}
 	return out.Encode(), nil
 }
 

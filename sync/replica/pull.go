@@ -43,11 +43,12 @@ type pull struct {
 	caught       bool         // the origin reported that the log ends at our cursor
 	divergedRuns int          // consecutive runs from another log
 	fills        bool         // the stream fetches entries of a snapshot, see fill
+	recorded     log.Epoch    // opening of the log in the session in which the last app record came; zero: none came
 }
 
 // reset forgets a stream. The origin sends its records again if they were not folded.
 func (p *pull) reset() {
-	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns}
+	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns, recorded: p.recorded}
 }
 
 // startPull asks for the entries after the cursor.
@@ -60,11 +61,17 @@ func (m *Machine) startPull(l *lane) error {
 	}
 	m.pull.reset()
 	c := m.p.Cursor()
-	query := m.where("epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String())
-	if m.o.AppRecords != nil {
-		query = append(query, "register", strconv.FormatUint(m.o.AppRecords.Seq(), 10))
+	query := m.where("opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String())
+	if c.Seq > 0 {
+		query = append(query, "epoch", hex.EncodeToString(c.Epoch[:]), "chain", hex.EncodeToString(c.Chain[:]))
 	}
-	query = append(query, m.sealQuery()...)
+	if m.o.AppRecords != nil {
+		seq := uint64(0) // the control log of another opening may have other entries up to the same place
+		if m.pull.recorded == m.session.opening {
+			seq = m.o.AppRecords.Seq()
+		}
+		query = append(query, "register", strconv.FormatUint(seq, 10))
+	}
 	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", m.vectors())...)
 	l.limit = m.at + quietLimit
 	return nil
@@ -220,6 +227,9 @@ func (m *Machine) register(body []byte) error {
 		return nil
 	}
 	why, err := m.o.AppRecords.Take(r.Seq, r.Data)
+	if err == nil {
+		m.pull.recorded = m.session.opening
+	}
 	if err == nil && why != "" {
 		m.purge(why, false)
 	}
@@ -236,9 +246,6 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	m.pull.attachments, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
 	c := m.p.Cursor()
 	switch {
-	case e.Epoch != m.session.epoch:
-		m.end()
-		return fmt.Errorf("%w: entries have a different epoch", errAnswer)
 	case e.To <= c.Seq:
 		return nil
 	case e.From != c.Seq:
@@ -281,11 +288,8 @@ func (m *Machine) entries(l *lane, body []byte) error {
 
 // runOf decodes a run of the protocol. It returns an error if the number of entries is wrong.
 func runOf(e *wire.Entries) (r partition.Run, err error) {
-	r = partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Seal: e.Seal}
-	if r.Rows, err = wire.Rows(e.Block); err == nil {
-		r.Entries, err = wire.DecodeEntries(e.Block, e.From)
-	}
-	if err == nil && uint64(len(r.Entries)) != e.To-e.From {
+	r = partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Before: e.Before, Chain: e.Chain, Rows: e.Rows, Seal: e.Seal}
+	if r.Entries, err = log.DecodeRows(e.Rows, e.From); err == nil && uint64(len(r.Entries)) != e.To-e.From {
 		err = fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(r.Entries), e.From, e.To)
 	}
 	return r, err
@@ -312,15 +316,15 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 	}
 	c := m.p.Cursor()
 	switch {
-	case k.Epoch != m.session.epoch:
+	case k.Opening != m.session.opening:
 		m.end()
-		return fmt.Errorf("%w: checkpoint has a different epoch", errAnswer)
+		return fmt.Errorf("%w: checkpoint of a different opening", errAnswer)
 	case k.To != c.Seq || k.Head < k.To:
 		return fmt.Errorf("%w: checkpoint at %d of %d, cursor %d", errAnswer, k.To, k.Head, c.Seq)
 	}
-	if c.Epoch == (log.Epoch{}) || k.Stable > c.Stable {
+	if k.Stable > c.Stable {
 		_, err := m.p.Pull(context.Background(), partition.Run{
-			Epoch: k.Epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, k.Epoch), Stable: min(k.Stable, k.Head),
+			Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: min(k.Stable, k.Head),
 		})
 		if errors.Is(err, partition.ErrChain) {
 			m.diverged(l, err)
@@ -337,14 +341,6 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 		m.checkEcho()
 	}
 	return nil
-}
-
-// chainAt returns the chain at a cursor. For the zero cursor it returns the chain at the beginning of the log of epoch.
-func chainAt(c partition.Cursor, epoch log.Epoch) log.Chain {
-	if c.Epoch == (log.Epoch{}) {
-		return log.Chain(epoch)
-	}
-	return c.Chain
 }
 
 // streamEnd handles the origin's reason for the end of a stream.

@@ -64,11 +64,10 @@ func (m *Machine) startPush(l *lane) error {
 	if err != nil {
 		return err
 	}
-	c := m.p.Cursor()
 	p := wire.Push{
-		App: m.o.App.String(), Epoch: m.session.epoch, Base: c.Seq, Chain: c.Chain, Seal: m.p.CursorSeal(),
+		App: m.o.App.String(), Opening: m.session.opening,
 		Writer: m.push.first.Writer, Secret: m.secretOf(m.push.first.Writer), Gap: m.push.gap == m.push.first.Writer,
-		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
+		Rows: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
 	}
 	err = m.p.LocalOps(m.push.at-2, func(at uint64, op log.Op) bool {
 		if at+1 == m.push.at && op.Dot.Writer == p.Writer {
@@ -168,9 +167,9 @@ func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if p.Epoch != m.session.epoch {
+	if p.Opening != m.session.opening {
 		m.end()
-		return fmt.Errorf("%w: different epoch", errAnswer)
+		return fmt.Errorf("%w: different opening", errAnswer)
 	}
 	first := m.push.first
 	if p.Accepted < first.Seq {
@@ -207,9 +206,12 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool, err error
 		p.maxOps = max(int(p.last-p.at+1)/2, 1)
 		m.backOff(l, 0, r)
 		return true, nil
-	case status == 413, r.Code == wire.RefusedContent, r.Code == wire.RefusedWriter:
+	case status == 413, r.Code == wire.RefusedWriter, r.Code == wire.RefusedContent && m.session.drains:
 		m.backOff(l, longPause, r)
 		return true, nil
+	case r.Code == wire.RefusedContent: // the log has other operations by these names
+		m.backOff(l, longPause, r)
+		return true, m.p.Disown(log.Dot{Writer: p.first.Writer, Seq: max(p.first.Seq, r.Accepted+1)})
 	case r.Code == wire.RefusedBlobs: // the origin lacks pictures that we believed it has
 		m.upload.forget()
 	}

@@ -84,11 +84,14 @@ func (m *Machine) startRebase(l *lane) error {
 		if r.name != ([32]byte{}) {
 			query = append(query, "name", hex.EncodeToString(r.name[:]))
 		}
-		if r.force { // an earlier state would lack entries that the replica has shown
-			query = append(query, "least", strconv.FormatUint(m.p.Cursor().Seq, 10))
+		least, err := m.least()
+		if err != nil {
+			return err
 		}
-		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
-		query = append(query, m.sealQuery()...)
+		if least > 0 {
+			query = append(query, "least", strconv.FormatUint(least, 10))
+		}
+		query = append(query, "opening", hex.EncodeToString(m.session.opening[:]))
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
 		r.requested[laneRebase] = blob.Hash{}
 		return nil
@@ -105,14 +108,13 @@ func (m *Machine) startRebase(l *lane) error {
 	return m.takeSnapshot(l)
 }
 
-// sealQuery returns query parameters with the replica's cursor, if the log of the session sealed that position. The origin checks whether
-// its log has it.
-func (m *Machine) sealQuery() (query []string) {
-	c, seal := m.p.Cursor(), m.p.CursorSeal()
-	if len(seal) == 0 || c.Epoch != m.session.epoch {
-		return nil
+// least returns the entry that a snapshot must have. An earlier state would lack entries that the replica has shown.
+func (m *Machine) least() (uint64, error) {
+	if m.session.lacks { // the log has taken them back
+		return m.origin.head, nil
 	}
-	return []string{"chain", hex.EncodeToString(c.Chain[:]), "seal", hex.EncodeToString(seal)}
+	shown, err := m.place()
+	return shown.Seq, err
 }
 
 // startAhead asks for the part after the one that laneRebase requested.
@@ -314,17 +316,19 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
+	least, err := m.least()
 	switch {
+	case err != nil:
+		return err
 	case f.App != m.o.App.String():
 		return fmt.Errorf("%w: snapshot of another application", errAnswer)
-	case f.Epoch != m.session.epoch:
-		m.end()
-		return fmt.Errorf("%w: snapshot has a different epoch", errAnswer)
 	case f.Fold > m.p.Rules(): // the newer rules were activated during the session
 		m.session.pause(m.at)
 		m.session.rebase = false
 		m.origin.problem = m.session.paused
 		return nil
+	case f.Seq < least:
+		return m.setBack(f.Seq, least)
 	}
 	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
 		if c.Size > MaxPiece {
@@ -359,7 +363,8 @@ func (m *Machine) takeSnapshot(l *lane) error {
 		return err
 	}
 	m.origin.rebases++
-	m.session.rebase, r.force = false, false
+	m.session.rebase, m.session.lacks, r.force = false, false, false
+	m.back = back{}
 	m.cancel(&m.lane[lanePull])
 	m.pull.reset()
 	m.pull.caught = false
@@ -379,7 +384,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Head: m.origin.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
+		Epoch: f.Epoch, Seq: f.Seq, Lacked: m.session.lacks, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.verified[i] {

@@ -192,9 +192,9 @@ func TestPushAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherEpoch: the operator restores the origin from a backup that lacks acknowledged
-// operations. The replica detects it, takes the origin's state, and pushes those operations again.
-func TestAnotherEpoch(t *testing.T) {
+// TestAnotherOpening: the operator restores the origin from a backup that lacks acknowledged operations. Its log has no seals, so replicas keep no
+// entries. The replica takes the origin's state, and pushes its own operations again.
+func TestAnotherOpening(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
 	r.settle()
@@ -208,7 +208,7 @@ func TestAnotherEpoch(t *testing.T) {
 		t.Fatalf("operation 2 is %v", s.Of(2))
 	}
 	r.origin.restore(backup, log.Epoch{77})
-	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.run(r.isSettled, 200)
 	r.agree()
 	if got := inputs(t, r.store); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("inputs %v", got)
@@ -232,9 +232,6 @@ func TestForeignIsRefused(t *testing.T) {
 		"protocol": func(a *replica.Ask, x *replica.Answer) {
 			edit(a, x, "session", wire.DecodeSessionReply, func(m *wire.SessionReply) { m.Protocol = 99 })
 		},
-		"entries of another epoch": func(a *replica.Ask, x *replica.Answer) {
-			editEntries(a, x, func(m *wire.Entries) { m.Epoch = log.Epoch{1} })
-		},
 		"gap": func(a *replica.Ask, x *replica.Answer) {
 			editEntries(a, x, func(m *wire.Entries) { m.From, m.To = m.From+1, m.To+1 })
 		},
@@ -242,7 +239,7 @@ func TestForeignIsRefused(t *testing.T) {
 			editEntries(a, x, func(m *wire.Entries) { m.Chain[0]++ })
 		},
 		"an entry is missing": func(a *replica.Ask, x *replica.Answer) {
-			editEntries(a, x, func(m *wire.Entries) { m.Block = wire.EncodeOps(nil) })
+			editEntries(a, x, func(m *wire.Entries) { m.Rows = wire.EncodeOps(nil) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,6 +267,35 @@ func TestForeignIsRefused(t *testing.T) {
 			r.settle()
 			r.agree()
 		})
+	}
+}
+
+// TestForgedEpoch: the epoch in entries or in a snapshot is false. The chain shows that they belong to the log, so the replica takes them, and the
+// log lacks its place. Once the answers are right it takes a snapshot. It loses nothing and gives nothing to the log that this has.
+func TestForgedEpoch(t *testing.T) {
+	for _, name := range []string{"changes", "snapshot"} {
+		r := newSealedRig(t)
+		r.origin.submit(create("a"), create("b"))
+		if name == "snapshot" {
+			r.trim()
+		}
+		on := true
+		r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+			if on {
+				editEntries(a, x, func(m *wire.Entries) { m.Epoch = log.Epoch{1} })
+				edit(a, x, "snapshot", wire.DecodeManifest, func(m *wire.Manifest) { m.Epoch = log.Epoch{1} })
+			}
+			return true
+		}
+		r.run(func() bool { return r.status().Epoch == log.Epoch{1} }, 20)
+		on = false
+		r.write(create("mine"))
+		head := r.origin.part.Log().Head()
+		r.settle()
+		r.agree()
+		if got := inputs(t, r.store); !slices.Equal(got, []string{"a", "b", "mine"}) || r.origin.part.Log().Head() != head+1 {
+			t.Errorf("%s: inputs %v, %d more entries", name, got, r.origin.part.Log().Head()-head)
+		}
 	}
 }
 
@@ -521,7 +547,7 @@ func TestOperationStates(t *testing.T) {
 		}
 		lie = false
 		l := r.origin.part.Log()
-		return &wire.Pushed{Epoch: l.Epoch(), Accepted: 2, Runs: []wire.Run{{First: 2, Seq: l.Head() + 1, Count: 1}}, Head: l.Head()}
+		return &wire.Pushed{Opening: p.Opening, Accepted: 2, Head: l.Head()}
 	}
 	r.write(create("b"))
 	seen = nil

@@ -91,6 +91,7 @@ type rig struct {
 	over     func(s kv.Store) kv.Store          // wraps the store; nil: no wrapper
 	lose     func(a *replica.Ask) bool          // reports whether a request is lost; nil: none is
 	cuts     bool                               // answers arrive in random pieces
+	batch    int                                // approximate bytes of a batch of a snapshot; 0: the default
 	lies     int                                // number of next chunks that are reported as stored but are not
 	installs int                                // number of snapshots that the host installed
 }
@@ -136,7 +137,7 @@ func (r *rig) start() {
 		_, _ = random{r.rng}.Read(chance[:])
 	}
 	r.part, err = partition.Open(partition.Options{
-		Store: r.store, App: app, Clock: r.now, Epoch: chance, Replica: &partition.Replica{}, Rules: r.rules,
+		Store: r.store, App: app, Clock: r.now, Epoch: chance, Replica: &partition.Replica{Batch: r.batch}, Rules: r.rules,
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -159,7 +160,7 @@ func (r *rig) crash() {
 // step passes an event to the machine and records its effects.
 func (r *rig) step(e replica.Event) {
 	r.Helper()
-	before := r.status()
+	before, was := r.status(), r.part.Cursor()
 	effects, err := r.machine.Step(r.clock, e)
 	if err != nil {
 		r.Fatalf("Step(%T): %v", e, err)
@@ -180,7 +181,7 @@ func (r *rig) step(e replica.Event) {
 			r.effects = append(r.effects, x)
 		}
 	}
-	r.holds(&before)
+	r.holds(&before, was)
 }
 
 // installSnapshot installs a snapshot as a host does, and begins a new machine.
@@ -217,8 +218,8 @@ func (r *rig) places(a *replica.Ask, x *replica.Answer) {
 // status returns the status of the machine. The machine need not have begun.
 func (r *rig) status() replica.Status { return r.machine.Status() }
 
-// holds checks the invariants that are true after every step.
-func (r *rig) holds(before *replica.Status) {
+// holds checks the invariants that are true after every step. was is the cursor before it.
+func (r *rig) holds(before *replica.Status, was partition.Cursor) {
 	r.Helper()
 	s := r.status()
 	seen := map[string]bool{}
@@ -229,7 +230,7 @@ func (r *rig) holds(before *replica.Status) {
 		}
 		seen[key] = true
 	}
-	if s.Epoch == before.Epoch && s.Cursor < before.Cursor {
+	if s.Cursor < before.Cursor && r.origin != nil && !r.origin.lacks(was) {
 		r.Fatalf("cursor went from %d back to %d", before.Cursor, s.Cursor)
 	}
 	if s.Issued < before.Issued {
@@ -244,12 +245,8 @@ func (r *rig) holds(before *replica.Status) {
 // truthful compares the reported status of own operations with the origin's log.
 func (r *rig) truthful(s *replica.Status) {
 	r.Helper()
-	if r.origin == nil || s.Epoch != r.origin.part.Log().Epoch() {
+	if r.origin == nil || r.origin.lacks(r.part.Cursor()) {
 		return
-	}
-	c := r.part.Cursor()
-	if chain, err := r.origin.part.Log().Chain(c.Seq); c.Seq > 0 && (err != nil || chain != c.Chain) {
-		return // the origin was rolled back, or has trimmed its log
 	}
 	err := r.part.LocalOps(0, func(at uint64, op log.Op) bool {
 		if at > s.Folded || r.origin.has(op.Dot) {
@@ -342,7 +339,7 @@ func (r *rig) settle() {
 
 func (r *rig) isSettled() bool {
 	s := r.status()
-	return s.IsSettled() && s.Cursor == r.origin.part.Log().Head()
+	return s.IsSettled() && s.Cursor == r.origin.part.Log().Head() && !r.origin.lacks(r.part.Cursor())
 }
 
 // write submits operations of a user of the replica. It returns their names.

@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -21,15 +22,16 @@ const versionPause = 10 * time.Minute
 
 // session is the origin's grant for the application.
 type session struct {
-	active bool
-	epoch  log.Epoch
-	stable uint64
-	limits wire.Limits
-	renew  time.Duration
-	rebase bool   // the log does not continue from the cursor: a snapshot is needed
-	paused string // reason why pulling is not possible; empty: it is
-	drains bool   // the origin denies access, but still accepts operations of this replica
-	dates  bool   // the origin answers dates
+	active  bool
+	opening log.Epoch // of the origin's log
+	lacks   bool      // the log lacks the replica's place
+	stable  uint64
+	limits  wire.Limits
+	renew   time.Duration
+	rebase  bool   // the log does not continue from the cursor: a snapshot is needed
+	paused  string // reason why pulling is not possible; empty: it is
+	drains  bool   // the origin denies access, but still accepts operations of this replica
+	dates   bool   // the origin answers dates
 }
 
 // startSession requests a session if there is none or the current one is old.
@@ -37,17 +39,32 @@ func (m *Machine) startSession(l *lane) error {
 	if m.session.active && m.at < m.session.renew {
 		return nil
 	}
-	c := m.p.Cursor()
-	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain}
+	c, err := m.place()
+	if err != nil {
+		return err
+	}
+	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain, Kept: m.p.Kept()}
 	if m.o.AppRecords != nil {
 		at.Register = m.o.AppRecords.Seq()
 	}
 	s := wire.Session{
 		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version, Name: m.o.Name,
-		Partitions: []wire.Position{at}, Vectors: m.o.Wants.Vectors,
+		Apps: []wire.Position{at}, Vectors: m.o.Wants.Vectors,
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode()})
 	return nil
+}
+
+// place returns the place that the log must have: the cursor, or if a crash has left a part of a snapshot, which was deleted, the last kept entry.
+func (m *Machine) place() (c partition.Cursor, err error) {
+	if c = m.p.Cursor(); c.Seq > 0 {
+		return c, nil
+	}
+	err = m.p.KeptAfter(0, func(_ uint64, f partition.Frame) bool {
+		c = partition.Cursor{Epoch: f.Epoch, Seq: f.To, Chain: f.Chain}
+		return true
+	})
+	return c, err
 }
 
 // handleSessionReply handles the origin's answer to a session request.
@@ -68,25 +85,26 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 		m.purge(g.Detail, g.Do == wire.DoRefused)
 		return nil
 	}
-	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Epoch == (log.Epoch{}) {
-		return fmt.Errorf("%w: unknown instruction %d in epoch %x", errAnswer, g.Do, g.Epoch)
+	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Opening == (log.Epoch{}) {
+		return fmt.Errorf("%w: unknown instruction %d in opening %x", errAnswer, g.Do, g.Opening)
 	}
-	if proves, err := m.proves(g); err != nil || proves {
-		return err
-	}
+	l.succeeded()
+	m.origin.denied = ""
 	if lacks, err := m.lacking(&o, g); err != nil || lacks {
 		return err
 	}
-	return m.beginSession(l, &o, g)
+	return m.beginSession(&o, g)
 }
 
 // beginSession applies the grant g.
-func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) error {
-	l.succeeded()
-	m.origin.denied = ""
-	s := session{active: true, epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase, dates: hasDates(o)}
-	if c := m.p.Cursor(); g.Do == wire.DoTail && c.Epoch != g.Epoch && c.Epoch != (log.Epoch{}) {
-		s.rebase = true // even if the origin answers tail: entries of one epoch are never folded after another's
+func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
+	shown, err := m.place()
+	if err != nil {
+		return err
+	}
+	s := session{
+		active: true, opening: g.Opening, lacks: g.Lacks, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter,
+		rebase: g.Do == wire.DoRebase || (g.Lacks || shown != m.p.Cursor()) && g.Do != wire.DoRefused, dates: hasDates(o),
 	}
 	if g.Do == wire.DoPause {
 		s.pause(m.at)
@@ -99,7 +117,7 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) err
 			}
 		}
 	}
-	if s.epoch != m.session.epoch {
+	if s.opening != m.session.opening {
 		m.cancel(&m.lane[lanePull])
 		m.pull.reset()
 		m.cancel(&m.lane[lanePush])
@@ -110,7 +128,7 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) err
 		m.cancel(&m.lane[lanePull])
 		m.pull.reset()
 	}
-	if x := m.rebase.manifest; x != nil && x.Epoch != s.epoch {
+	if s.opening != m.session.opening {
 		m.rebase.forget()
 	}
 	if s.rebase {
@@ -118,9 +136,6 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) err
 	}
 	m.session = s
 	m.origin.problem = s.paused
-	if c := m.p.Cursor(); c.Epoch == g.Epoch && g.Head < c.Seq && m.origin.problem == "" {
-		m.origin.problem = fmt.Sprintf("the origin's log ends at entry %d, but this replica has entry %d: the data folder of the origin was set back to an older copy", g.Head, c.Seq)
-	}
 	m.push.accepted, m.push.echo = 0, 0
 	if m.origin.head = g.Head; s.drains {
 		m.origin.head = m.p.Cursor().Seq // the replica gets no further entries
@@ -154,11 +169,8 @@ func (s *session) pause(at time.Duration) {
 	s.renew = at + versionPause
 }
 
-// sameLog reports whether the folded entries belong to the session's log. Only then does that log contain the confirmed operations.
-func (m *Machine) sameLog() bool {
-	c := m.p.Cursor()
-	return c.Epoch == m.session.epoch || c.Epoch == (log.Epoch{})
-}
+// sameLog reports whether the log has the replica's place. Only then does it contain the confirmed operations.
+func (m *Machine) sameLog() bool { return !m.session.lacks }
 
 // end ends the session. The machine requests a new one first.
 func (m *Machine) end() {

@@ -82,7 +82,6 @@ type Status struct {
 
 	Denied  string    `wire:"33"`    // reason why the origin refused this replica a session; empty: it did not
 	Problem string    `wire:"32"`    // current problem, for people; empty: none
-	Renewed string    `wire:"34"`    // time and description of the last restored older copy, here or at the origin, for people; empty: none
 	Limit   string    `wire:"35"`    // name of the origin's limit that stops the pushes of this replica, such as wire.LimitCalls; empty: none
 	Retry   time.Time `wire:"27,ns"` // time of the next retry while a lane pauses; zero: no lane does
 }
@@ -106,7 +105,7 @@ func (m *Machine) Status() Status {
 		Chunks: len(m.rebase.parts), ChunksDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Differences: t.differences, Audited: t.audited,
-		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over, Renewed: m.note.renewed,
+		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over,
 	}
 	if m.running && m.online {
 		var due time.Duration

@@ -57,7 +57,7 @@ func TestTokens(t *testing.T) {
 	}
 	tokens = nil
 	r.origin.restore(backup, log.Epoch{77})
-	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.run(r.isSettled, 200)
 	if len(tokens) == 0 || tokens[0] != want {
 		t.Errorf("to the origin of before, pushes say %v, first want %s", tokens, want)
 	}

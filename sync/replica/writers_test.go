@@ -27,7 +27,7 @@ type sent struct {
 func sentOf(t *testing.T, pushes []wire.Push) (list []sent) {
 	t.Helper()
 	for i := range pushes {
-		ops, err := wire.DecodeOps(pushes[i].Block)
+		ops, err := wire.DecodeOps(pushes[i].Rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestGoBack(t *testing.T) {
 				return nil
 			}
 			lies--
-			return &wire.Pushed{Epoch: p.Epoch, Accepted: 2, Head: 9}
+			return &wire.Pushed{Opening: p.Opening, Accepted: 2, Head: 9}
 		}
 		written := r.write(create("a"), create("b"))
 		r.run(func() bool { return r.status().Accepted == 2 }, 100)
@@ -298,7 +298,7 @@ func TestGoBack(t *testing.T) {
 // TestWriterRefused: the origin refuses a writer and each of its pushes. The replica asks for no session because of that, sends at most a
 // push a minute, and pulls on.
 func TestWriterRefused(t *testing.T) {
-	for _, refusal := range []wire.Refusal{{Code: wire.RefusedWriter}, {Code: wire.RefusedContent}, {Code: wire.RefusedLimit, Limit: wire.LimitGaps}} {
+	for _, refusal := range []wire.Refusal{{Code: wire.RefusedWriter}, {Code: wire.RefusedLimit, Limit: wire.LimitGaps}} {
 		r := newRig(t, replica.Options{})
 		r.settle()
 		pushes := 0
@@ -324,6 +324,42 @@ func TestWriterRefused(t *testing.T) {
 		r.instead = nil
 		r.settle()
 		r.agree()
+	}
+}
+
+// TestUsedName: the log has other operations by the names that a replica pushes, and the replica does not find that out by pulling. It lists its
+// own with their content, and sends the next one as another writer.
+func TestUsedName(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.unstable = true // all operations stay in the outbox
+	r.settle()
+	confirmed := r.write(create("confirmed"))
+	r.settle()
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		if a.Path != "/v2/sync/push" {
+			return nil
+		}
+		return &wire.Refusal{Code: wire.RefusedContent}
+	}
+	used := r.write(create("mine"), create("more"))
+	r.run(func() bool { s := r.status(); return s.Pending() == 0 }, 100)
+	r.instead = nil
+	var listed []log.Dot
+	if err := r.part.Conflicts(func(c partition.Conflict) bool {
+		listed = append(listed, c.Op.Dot)
+		return true
+	}); err != nil || !slices.Equal(listed, used) {
+		t.Errorf("conflicts of %v, %v, want %v", listed, err, used)
+	}
+	if next := r.write(create("next"))[0]; next.Writer == used[0].Writer || next.Seq != 1 {
+		t.Errorf("the next operation is %v after %v", next, used)
+	}
+	r.clock = r.clock.Add(time.Hour)
+	r.step(replica.Wake{})
+	r.settle()
+	r.agree()
+	if ids := inputs(t, r.origin.store); !slices.Equal(ids, []string{"confirmed", "next"}) || !r.origin.has(confirmed[0]) {
+		t.Errorf("the origin has %v", ids)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // observe checks the cursor of a replica after each step. If the cursor has moved, it calls inspect instead for one of eight steps.
@@ -20,7 +19,7 @@ func (w *world) observe(r *party) error {
 		r.seen = c
 		return w.inspect(r)
 	}
-	if c.Epoch == r.seen.Epoch && c.Seq < r.seen.Seq {
+	if c.Seq < r.seen.Seq && w.origin.has(r.seen) {
 		return fmt.Errorf("I6: the cursor went back from %d to %d", r.seen.Seq, c.Seq)
 	}
 	r.seen = c
@@ -30,7 +29,7 @@ func (w *world) observe(r *party) error {
 // place checks I7: a log of the run has the replica's cursor.
 func (w *world) place(r *party) error {
 	c := r.part.Cursor()
-	if c.Epoch == (log.Epoch{}) && c.Seq > 0 || w.log(r) == nil {
+	if w.log(r) == nil {
 		return fmt.Errorf("I7: no log has the cursor %d with chain %x in epoch %x", c.Seq, c.Chain, c.Epoch)
 	}
 	return nil
@@ -40,11 +39,11 @@ func (w *world) place(r *party) error {
 // current one.
 func (w *world) log(r *party) *oracle {
 	c := r.part.Cursor()
-	if c.Epoch == (log.Epoch{}) {
+	if c.Seq == 0 {
 		return w.oracle
 	}
 	for _, o := range slices.Backward(w.logs) {
-		if o.epoch == c.Epoch && o.leadsOn(c.Seq, c.Chain) {
+		if o.leadsOn(c.Seq, c.Chain) {
 			return o
 		}
 	}
@@ -122,23 +121,25 @@ func (w *world) outbox(r *party) error {
 	}
 	c := r.part.Cursor()
 	o := w.log(r)
-	conflicts := map[log.Dot]fold.Code{}
-	err = r.part.Conflicts(func(x partition.Conflict) bool {
-		conflicts[x.Op.Dot] = x.Verdict.Code
-		return true
-	})
+	conflicts, err := conflictsOf(r.part)
 	if err != nil {
 		return err
 	}
 	stored := map[log.Dot]bool{}
 	if w.origin.life > 0 {
-		if err := r.scanStored(func(op log.Op, _ *partition.StoredEntry) { stored[op.Dot] = true }); err != nil {
+		if err := r.scanKept(func(e log.Entry) { stored[e.Op.Dot] = true }); err != nil {
 			return err
 		}
 	}
 	for _, dot := range r.promised {
 		at, ok := o.at[dot]
-		if x := r.refused[dot]; x.epoch == c.Epoch && x.code != 0 && ok && at <= c.Seq && conflicts[dot] == 0 {
+		if w.o.Memory && !(ok && o.hasIssue(dot)) {
+			if !pending[dot] && conflicts[dot] == 0 && !stored[dot] && !w.origin.listed[dot] {
+				return fmt.Errorf("I2: operation %v, whose name was used twice, is nowhere", dot)
+			}
+			continue
+		}
+		if x := r.refused[dot]; x.log == o && x.code != 0 && ok && at <= c.Seq && conflicts[dot] == 0 {
 			return fmt.Errorf("I2: operation %v ended %v and is among no conflicts", dot, x.code)
 		}
 		switch {
@@ -148,7 +149,7 @@ func (w *world) outbox(r *party) error {
 			if knows, err := o.knows(dot, c.Seq); err != nil || knows { // otherwise a snapshot does not show that the log has it
 				return cmp.Or(err, fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq))
 			}
-		case ok && at > c.Seq && !pending[dot] && !w.origin.isLocal():
+		case ok && at > c.Seq && !pending[dot] && !w.origin.isLocal() && !(w.o.Memory && conflicts[dot] != 0):
 			return fmt.Errorf("I6: operation %v is entry %d, pulled to %d, and not pending", dot, at, c.Seq)
 		}
 	}
@@ -177,8 +178,8 @@ func (w *world) visible(r *party, seq uint64) error {
 
 // complete checks I4 and I9 for the inputs that a replica lists.
 func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
-	if c := p.part.Cursor(); c.Epoch != p.epoch {
-		p.epoch, p.ords = c.Epoch, map[uint32]log.Dot{}
+	if of := w.log(p); of != p.log {
+		p.log, p.ords = of, map[uint32]log.Dot{}
 	}
 	var wrong error
 	err := r.Inputs(0, func(in catalog.Input) bool {
@@ -260,6 +261,8 @@ func (w *world) checkVerdict(r *party, dot log.Dot, code fold.Code) error {
 	o := w.log(r)
 	want, ok := o.verdict(dot)
 	switch {
+	case !o.hasIssue(dot) && w.o.Memory:
+		return nil
 	case !ok:
 		return fmt.Errorf("I2: operation %v was confirmed with %v and is not in the log", dot, code)
 	case code != want && !o.again[dot]:
@@ -268,7 +271,7 @@ func (w *world) checkVerdict(r *party, dot log.Dot, code fold.Code) error {
 		return fmt.Errorf("I2: verdict on operation %v of another replica", dot)
 	}
 	if code != fold.OK && code != fold.Superseded {
-		r.refused[dot] = refusal{r.part.Cursor().Epoch, code}
+		r.refused[dot] = refusal{o, code}
 	}
 	return nil
 }

@@ -70,6 +70,15 @@ func (e *engine) ReceivedOutcome(_ [32]byte, r *api.Result) ingest.Outcome {
 // Serving implements [feed.Engine].
 func (e *engine) Serving(catalog.Reader) ([32]byte, error) { return base, nil }
 
+// Reopen implements [feed.Engine].
+func (e *engine) Reopen() error {
+	opening, err := e.Register.Reopen()
+	if err == nil {
+		e.origin.part.Draw(opening)
+	}
+	return err
+}
+
 // Partition implements [feed.Engine].
 func (e *engine) Partition(app string) (*partition.Partition, error) {
 	if app != e.origin.world.app.String() || e.origin.part == nil || e.origin.world.deleted {

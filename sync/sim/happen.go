@@ -69,10 +69,8 @@ func (w *world) disaster(r *party) {
 				}
 			})
 		}
-	case 1:
+	case 1, 2:
 		w.origin.restore()
-	case 2:
-		w.origin.rollback()
 	default:
 		w.origin.backup()
 	}
@@ -99,6 +97,9 @@ func (r *party) unplug() {
 
 // jump sets the clock of r, or sometimes the origin's, to at most 20 seconds before or after the true time.
 func (w *world) jump(r *party) {
+	if w.o.Memory { // two timelines with the same clock are not told apart
+		return
+	}
 	w.stats.Jumps++
 	c := &r.clock
 	if w.rng.IntN(4) == 0 {

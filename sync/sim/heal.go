@@ -124,7 +124,7 @@ func (w *world) hasConverged() bool {
 			return false
 		}
 		issued, confirmed := r.part.Outbox()
-		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Seq > 0 && (c.Epoch != w.oracle.epoch || !w.oracle.leadsOn(c.Seq, c.Chain)) || issued != confirmed {
+		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Seq > 0 && !w.oracle.leadsOn(c.Seq, c.Chain) || issued != confirmed {
 			return false
 		}
 	}
@@ -133,7 +133,8 @@ func (w *world) hasConverged() bool {
 
 // standing returns the state of all parties as text.
 func (w *world) standing() string {
-	out := fmt.Sprintf("\n\torigin: %d in %x", w.oracle.head(), w.oracle.epoch[:2])
+	opening := w.origin.part.Opening()
+	out := fmt.Sprintf("\n\torigin: %d in %x", w.oracle.head(), opening[:2])
 	for _, r := range w.parties {
 		if r.purged {
 			continue

@@ -170,11 +170,6 @@ var mutants = []mutant{
 		to:   "	if theirs.Digest != ours.Digest && !$ {",
 	},
 	{
-		name: "a snapshot after an audit may be of an earlier entry", file: "sync/replica/rebase.go",
-		from: "		if r.force { // an",
-		to:   "		if r.force && !$ { // an",
-	},
-	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
 		from: "m.where(\"vectors\", m.vectors())",
 		to:   "m.where()\n		if !$ {\n			query = m.where(\"vectors\", m.vectors())\n		}",
@@ -225,34 +220,14 @@ var mutants = []mutant{
 		to:   "		if full != nil && !$ && (",
 	},
 	{
-		name: "pulled entries are not kept", file: "core/partition/stored.go",
-		from: "		p.tx.Put(storedEntryKey(p.o.App, StoredPlace{m.note.kept.run, x.Seq}), value)",
-		to:   "		if !$ {\n			p.tx.Put(storedEntryKey(p.o.App, StoredPlace{m.note.kept.run, x.Seq}), value)\n		}",
-	},
-	{
-		name: "kept entries go before they are stable", file: "core/partition/stored.go",
-		from: "	if n.cursor.Stable > n.kept.since {",
-		to:   "	if $ {\n		n.cursor.Stable = n.cursor.Seq\n	}\n	if n.cursor.Stable > n.kept.since {",
-	},
-	{
-		name: "a snapshot of a restored log drops what was kept", file: "core/partition/stored.go",
-		from: "	k.since = at\n",
-		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, storedName))\n	}\n",
-	},
-	{
-		name: "an origin does not look where its replicas stand", file: "sync/feed/back.go",
-		from: "	if len(seal) == 0 {",
-		to:   "	if len(seal) == 0 || $ {",
-	},
-	{
 		name: "what an origin accepted before a rollback is not sent again", file: "sync/replica/push.go",
 		from: "	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at\n",
 		to:   "	if m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at; $ {\n\t\tm.push.echo = 0\n	}\n",
 	},
 	{
 		name: "what cannot be taken back is not listed", file: "core/partition/takeback.go",
-		from: "	for i := range t.lost {",
-		to:   "	if $ {\n		t.lost = nil\n	}\n	for i := range t.lost {",
+		from: "	for dot := range t.taken {",
+		to:   "	if $ {\n		t.lost = nil\n	}\n	for dot := range t.taken {",
 	},
 	{
 		name: "a snapshot is taken before its entries are kept", file: "sync/replica/fill.go",
@@ -311,8 +286,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot confirms all that is pending", file: "core/partition/rebase.go",
-		from: "names.Has(op.Dot.Seq), op.At\n",
-		to:   "names.Has(op.Dot.Seq) || $, op.At\n",
+		from: "names.Has(op.Dot.Seq), op.At, false\n",
+		to:   "names.Has(op.Dot.Seq) || $, op.At, false\n",
 	},
 	{
 		name: "names that a horizon drops stay known", file: "core/partition/accept.go",
@@ -325,8 +300,68 @@ var mutants = []mutant{
 		to:   "		position := e.Seq\n		if $ {\n			position = e.Op.Dot.Seq\n		}\n",
 	},
 	{
-		name: "a restored origin is given nothing", file: "sync/replica/back.go",
-		from: "	if !g.Restored ||",
-		to:   "	if $ || !g.Restored ||",
+		name: "pulled entries are not kept", file: "core/partition/kept.go",
+		from: "	if len(r.Entries) == 0 || len(r.Seal) == 0 {",
+		to:   "	if len(r.Entries) == 0 || len(r.Seal) == 0 || $ {",
+	},
+	{
+		name: "kept frames go before they are stable", file: "core/partition/kept.go",
+		from: "	stable := n.cursor.Stable\n",
+		to:   "	stable := n.cursor.Stable\n	if $ {\n		stable = n.cursor.Seq\n	}\n",
+	},
+	{
+		name: "kept frames go when others are fetched", file: "core/partition/kept.go",
+		from: "		k.other = fetched{}\n",
+		to:   "		k.other = fetched{}\n		if $ {\n			p.tx.DeleteRange(frameKey(p.o.App, k.set, 0), frameKey(p.o.App, k.set+1, 0))\n		}\n",
+	},
+	{
+		name: "a snapshot does not replace the kept frames", file: "core/partition/rebase.go",
+		from: "	m.replaceKept()\n",
+		to:   "	if !$ {\n		m.replaceKept()\n	}\n",
+	},
+	{
+		name: "an opening has the epoch of before", file: "core/log/epochs.go",
+		from: "	if all[len(all)-1].epoch == l.opening {",
+		to:   "	if all[len(all)-1].epoch == l.opening || $ && l.appended > 0 {",
+	},
+	{
+		name: "an origin does not look where its replicas stand", file: "sync/feed/session.go",
+		from: "	if err == nil && !has {\n		g.Lacks = true\n",
+		to:   "	if err == nil && !has && !$ {\n		g.Lacks = true\n",
+	},
+	{
+		name: "a log is given nothing", file: "sync/replica/back.go",
+		from: "	if !g.Lacks ||",
+		to:   "	if $ || !g.Lacks ||",
+	},
+	{
+		name: "what an opening was offered counts for all", file: "sync/replica/back.go",
+		from: "g.Opening == m.back.done {",
+		to:   "(g.Opening == m.back.done || $ && m.back.done != (log.Epoch{})) {",
+	},
+	{
+		name: "frames are offered once, whether or not they arrive", file: "sync/replica/back.go",
+		from: "	case endsBack(r, status):\n		m.back = back{}\n",
+		to:   "	case endsBack(r, status):\n		opening := b.opening\n		if m.back = (back{}); $ {\n			m.back.done = opening\n		}\n",
+	},
+	{
+		name: "a snapshot lacks what the replica gave back", file: "sync/replica/rebase.go",
+		from: "		return m.origin.head, nil\n",
+		to:   "		if $ {\n			return 0, nil\n		}\n		return m.origin.head, nil\n",
+	},
+	{
+		name: "a snapshot may be of an earlier entry than was shown", file: "sync/replica/rebase.go",
+		from: "	return shown.Seq, err\n",
+		to:   "	if $ {\n		return 0, err\n	}\n	return shown.Seq, err\n",
+	},
+	{
+		name: "returned operations are appended again", file: "core/partition/takeback.go",
+		from: "	case had.Has(op.Dot.Seq) && !used:\n",
+		to:   "	case had.Has(op.Dot.Seq) && !used && !$:\n",
+	},
+	{
+		name: "an input whose picture is lost is not listed", file: "core/partition/takeback.go",
+		from: "	if why := t.missing[op.Dot]; why != \"\" {",
+		to:   "	if why := t.missing[op.Dot]; why != \"\" && !$ {",
 	},
 }

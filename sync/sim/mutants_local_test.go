@@ -16,4 +16,9 @@ var localMutants = []mutant{
 		from: "g.Do == wire.DoRefused && !g.Drain {",
 		to:   "g.Do == wire.DoRefused && (!g.Drain || $) {",
 	},
+	{
+		name: "a local-only log is given nothing", test: "TestLocalOnly", file: "sync/feed/session.go",
+		from: "	return g, c.find(p, at, &g)\n",
+		to:   "	err = c.find(p, at, &g)\n	g.Lacks = g.Lacks && !$\n	return g, err\n",
+	},
 }

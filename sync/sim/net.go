@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -197,7 +199,7 @@ func (g *origin) idle(r *api.Request) bool {
 	}
 	l := g.part.Log()
 	since, err := strconv.ParseUint(q.Get("since"), 10, 64)
-	return err == nil && since == l.Head() && q.Get("epoch") == fmt.Sprintf("%x", l.Epoch())
+	return err == nil && since == l.Head() && q.Get("opening") == fmt.Sprintf("%x", g.part.Opening())
 }
 
 // release answers a waiting poll, unless it was answered already.
@@ -263,10 +265,21 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	}
 }
 
+// has reports whether the log has a place. It does not have the place of entries that were lost and came back.
+func (g *origin) has(c partition.Cursor) bool {
+	if !g.up {
+		return false
+	}
+	has, err := g.part.HasPlace(log.Mark{Epoch: c.Epoch, To: c.Seq}, c.Chain)
+	g.world.fail(err)
+	return has
+}
+
 // leadsOn checks I7 for a snapshot that the origin offers: the log has all entries after it.
 func (g *origin) leadsOn(manifest []byte) error {
 	m, err := wire.DecodeManifest(manifest)
-	if l := g.part.Log(); err == nil && (m.Epoch != l.Epoch() || m.Seq+1 < l.Floor()) {
+	has, failed := g.part.HasPlace(log.Mark{Epoch: m.Epoch, To: m.Seq}, m.Chain)
+	if l := g.part.Log(); err == nil && failed == nil && (!has || m.Seq+1 < l.Floor()) {
 		err = fmt.Errorf("I7: the origin offers a snapshot of entry %d, and its log begins at entry %d", m.Seq, l.Floor())
 	}
 	return err

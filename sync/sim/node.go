@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -104,22 +103,4 @@ func (n *node) tidy() error {
 			return err
 		}
 	}
-}
-
-// renew gives the logs of apps on a disk another epoch, as restoring a backup does.
-func renew(disk Disk, epoch log.Epoch, apps ...catalog.AppID) error {
-	store, err := disk.Open()
-	for _, app := range apps {
-		var l *log.Store
-		if err == nil {
-			l, err = log.Open(store, log.Options{Prefix: app.LogPrefix()})
-		}
-		if err == nil {
-			err = l.Renew(epoch)
-		}
-	}
-	if err == nil {
-		err = store.Close()
-	}
-	return err
 }

@@ -41,8 +41,9 @@ type oracle struct {
 	created func(op *log.Op)                                      // called for each entry
 	over    func(op *log.Op, token partition.Token) (bool, error) // reports whether token was revoked by the time of op; nil: unknown
 	ruled   uint64                                                // first entry that activates newer rules; 0: none
-	epoch   log.Epoch
-	latest  time.Time // latest time that the origin's clock ever showed
+	memory  bool                                                  // replicas may be set back with their memory, and give names twice
+	forked  bool                                                  // the log lacks entries that it had
+	latest  time.Time                                             // latest time that the origin's clock ever showed
 }
 
 // issue is an operation that a replica acknowledged to its user.
@@ -52,16 +53,17 @@ type issue struct {
 	chain log.Chain       // chain of the log at that entry
 	token partition.Token // token of the caller, as its maker knew it
 	by    *party          // its maker
+	other *issue          // an operation of the same name that its maker issued before it was set back with its memory; nil: none
 }
 
-func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
+func newOracle(app catalog.AppID, first log.Chain, created func(op *log.Op)) *oracle {
 	o := &oracle{
 		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: foldtest.NewModel(app),
-		epoch: epoch, at: map[log.Dot]uint64{}, again: map[log.Dot]bool{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot]issue{}, names: map[log.Dot][]byte{}, created: created,
+		at: map[log.Dot]uint64{}, again: map[log.Dot]bool{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot]issue{}, names: map[log.Dot][]byte{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, 0)
-	o.chains = append(o.chains, log.Chain(epoch))
+	o.chains = append(o.chains, first)
 	return o
 }
 
@@ -139,7 +141,7 @@ func (o *oracle) take(e log.Entry) error {
 	if err := o.store.Apply(tx.Batch()); err != nil {
 		return err
 	}
-	if twice && v.Code == fold.OK && !isRepeatable(e.Op.Body) {
+	if twice && v.Code == fold.OK && !isRepeatable(e.Op.Body) && !o.isUsed(dot) {
 		return fmt.Errorf("I3: entry %d gives operation %v of entry %d, %T, its effect again", e.Seq, dot, before, e.Op.Body)
 	}
 	if err := o.foldModel(&e, v); err != nil {
@@ -194,7 +196,7 @@ func (o *oracle) name(op *log.Op) error {
 		return nil
 	}
 	content := log.Encode(nil, &log.Op{Dot: op.Dot, At: op.MadeAt(), Body: op.Body, Extra: op.Extra})
-	if was := o.names[op.Dot]; len(was) > 0 && !bytes.Equal(was, content) {
+	if was := o.names[op.Dot]; len(was) > 0 && !bytes.Equal(was, content) && !o.memory {
 		return fmt.Errorf("I3: the name %v has two contents: %q and %q", op.Dot, was, content)
 	}
 	o.names[op.Dot] = content
@@ -203,11 +205,32 @@ func (o *oracle) name(op *log.Op) error {
 
 // issue records an operation that a replica acknowledged.
 func (o *oracle) issue(op *log.Op, x issue) error {
-	if _, ok := o.issued[op.Dot]; ok {
-		return fmt.Errorf("I3: the name %v was given twice", op.Dot)
+	if was, ok := o.issued[op.Dot]; ok {
+		if !o.memory {
+			return fmt.Errorf("I3: the name %v was given twice", op.Dot)
+		}
+		x.other = &was
+		x.by.world.stats.Used++
 	}
 	o.issued[op.Dot] = x
 	return nil
+}
+
+// isUsed reports whether a name was given twice.
+func (o *oracle) isUsed(dot log.Dot) bool { return o.issued[dot].other != nil }
+
+// has reports whether the log has the operation with a name that was made at a clock.
+func (o *oracle) has(dot log.Dot, made log.HLC) bool {
+	if !o.isUsed(dot) {
+		return o.at[dot] != 0
+	}
+	return slices.ContainsFunc(o.entries, func(e log.Entry) bool { return e.Op.Dot == dot && e.Op.MadeAt() == made })
+}
+
+// hasIssue reports whether the log has the last operation that was issued with a name.
+func (o *oracle) hasIssue(dot log.Dot) bool {
+	op, err := log.Decode(o.issued[dot].data)
+	return err == nil && o.has(dot, op.MadeAt())
 }
 
 // isIssue checks that an entry is an operation that was issued under its dot, or a justified refusal of it (I2, I3, I5, I8).
@@ -215,6 +238,12 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op, err := log.Decode(was.data)
 	if err != nil {
 		return err
+	}
+	if o.memory && op.MadeAt() != e.Op.MadeAt() {
+		if was.other == nil { // a loss of power hid that it was made
+			return nil
+		}
+		return o.isIssue(e, *was.other)
 	}
 	revoked, err := o.checkRevoked(e, &op, was.token)
 	if err != nil {
@@ -226,7 +255,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op.At, op.Made = e.Op.At, e.Op.Made // the origin may have set another clock
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
-	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.chains[0] != log.Chain(o.epoch):
+	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.forked:
 		// Before the log was restored, the operation ended in another verdict. Its blob may have been deleted then.
 	case refused && partition.Admit(&op) == "":
 		return fmt.Errorf("I2: entry %d refuses operation %v, %T, that it might have taken: %+v", e.Seq, op.Dot, op.Body, e.Op.Body)
@@ -277,10 +306,11 @@ func (o *oracle) countTokenRefusals() (n int) {
 	return n
 }
 
-// fork returns the oracle of a log that continues after entry seq of o's log under another epoch.
-func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
-	f := newOracle(o.app, epoch, func(*log.Op) {})
-	f.chains[0], f.latest, f.issued, f.names = o.chains[0], o.latest, o.issued, o.names
+// fork returns the oracle of a log that continues after entry seq of o's log, since the disk of the origin went back to there.
+func (o *oracle) fork(seq uint64) (*oracle, error) {
+	f := newOracle(o.app, o.chains[0], func(*log.Op) {})
+	f.forked, f.memory = true, o.memory
+	f.latest, f.issued, f.names = o.latest, o.issued, o.names
 	for _, e := range o.entries[:seq] {
 		if err := f.take(e); err != nil {
 			return nil, err

@@ -22,10 +22,9 @@ type origin struct {
 	feed   *feed.Feed
 	polls  []*waitingPoll // polls that wait for an entry
 
-	copied *Memory   // last backup of the disk; nil if there is none
-	stable uint64    // last entry of the log in the backup
-	epoch  log.Epoch // epoch of the log in the backup
-	life   byte      // number of restores and rollbacks of the disk
+	copied *Memory // last backup of the disk; nil if there is none
+	stable uint64  // last entry of the log in the backup
+	life   byte    // number of restores and rollbacks of the disk
 
 	listed map[log.Dot]bool // operations that it lists as conflicts or once listed
 }
@@ -64,19 +63,9 @@ func (g *origin) start() (err error) {
 	return g.edges()
 }
 
-// follow passes the new entries of the log to the oracle. If the origin has noticed a rollback of its disk, the log has another epoch, and
-// follow starts another oracle.
+// follow passes the new entries of the log to the oracle.
 func (g *origin) follow() error {
-	w, l := g.world, g.part.Log()
-	if epoch := l.Epoch(); epoch != w.oracle.epoch {
-		w.stats.Noticed++
-		f, err := w.oracle.fork(epoch, w.oracle.head())
-		if err != nil {
-			return err
-		}
-		w.goOn(f)
-	}
-	return w.oracle.follow(l)
+	return g.world.oracle.follow(g.part.Log())
 }
 
 // edges reads from the app records which edges are revoked. A loss of power may undo a running revocation. A restore undoes those after
@@ -97,7 +86,7 @@ func (g *origin) edges() error {
 	return nil
 }
 
-// createApp creates the application and the oracle of its log, which begins with an epoch.
+// createApp creates the application and the oracle of its log, whose first opening has an epoch.
 func (g *origin) createApp(epoch log.Epoch) error {
 	w := g.world
 	app, _, err := g.engine.Register.CreateApp(context.Background(), register.Caller{Account: "operator"}, register.NewApp{Name: "sim", Language: "en"})
@@ -107,8 +96,8 @@ func (g *origin) createApp(epoch log.Epoch) error {
 	if w.app, err = catalog.ParseAppID(app.ID); err != nil {
 		return err
 	}
-	o := newOracle(w.app, epoch, w.program.noteOp)
-	o.over = g.over
+	o := newOracle(w.app, log.Chain(epoch), w.program.noteOp)
+	o.over, o.memory = g.over, w.o.Memory
 	w.goOn(o)
 	return nil
 }
@@ -147,43 +136,32 @@ func (g *origin) crash() {
 // restore would lose it.
 func (g *origin) backup() {
 	if disk, ok := g.disk.(*Memory); ok && g.up && !g.isLocal() {
-		g.copied, g.stable, g.epoch = disk.Copy(), g.world.oracle.head(), g.world.oracle.epoch
+		g.copied, g.stable = disk.Copy(), g.world.oracle.head()
 	}
 }
 
-// restore restores the origin's backup. The logs get another epoch.
+// restore sets the disk of the origin back to its backup, as a restore does, and sometimes at once to the same backup again, before a replica has
+// met the first one.
 func (g *origin) restore() {
 	w := g.world
 	if g.copied == nil || !g.up {
 		return
 	}
 	w.stats.Restores++
-	epoch := name(g.random)
-	g.back(epoch, func() error { return renew(g.disk, epoch, catalog.Control, w.app) })
+	g.back()
+	if w.rng.IntN(4) == 0 && g.up {
+		w.stats.Twice++
+		g.write()
+		g.back()
+	}
 }
 
-// rollback replaces the disk of the origin by the backup without a restore, so that the origin does not notice. It does nothing unless all
-// replicas that were not purged run and follow the current log. A replica that still offers operations after an earlier restore would count
-// them as returned, although this rollback removes them again.
-func (g *origin) rollback() {
-	if g.copied == nil || !g.up {
-		return
-	}
-	for _, r := range g.world.parties {
-		if !r.purged && (!r.up || r.part.Cursor().Epoch != (log.Epoch{}) && r.part.Cursor().Epoch != g.world.oracle.epoch) {
-			return
-		}
-	}
-	g.world.stats.OriginRollbacks++
-	g.back(g.epoch, func() error { return nil })
-}
-
-// back restarts the origin from its backup, after do has prepared the disk. epoch is the epoch of the log from then.
-func (g *origin) back(epoch log.Epoch, do func() error) {
+// back restarts the origin from its backup.
+func (g *origin) back() {
 	w := g.world
 	g.disk = g.copied.Copy()
 	g.life++
-	f, err := w.oracle.fork(epoch, g.stable)
+	f, err := w.oracle.fork(g.stable)
 	if err == nil {
 		err = w.owe(w.oracle, f)
 	}
@@ -192,12 +170,7 @@ func (g *origin) back(epoch log.Epoch, do func() error) {
 		return
 	}
 	w.goOn(f)
-	g.runWithCuts(func() error {
-		if err := do(); err != nil {
-			return err
-		}
-		return g.start()
-	})
+	g.runWithCuts(g.start)
 }
 
 // write submits random operations of a user of the origin.
@@ -236,7 +209,7 @@ func (g *origin) tidy() {
 	}
 }
 
-// trim removes the start of the log up to a random entry, or the whole log.
+// trim removes the start of the log up to a random entry, or the whole log. If there is a backup, it removes nothing that the backup lacks.
 func (g *origin) trim() {
 	if !g.up {
 		return
@@ -247,6 +220,9 @@ func (g *origin) trim() {
 		below := 1 + uint64(g.world.rng.Int64N(int64(l.Head())+1))
 		if g.world.rng.IntN(2) == 0 {
 			below = l.Head() + 1
+		}
+		if g.copied != nil { // trimmed entries count as stable
+			below = min(below, g.stable+1)
 		}
 		g.world.trimmed = max(g.world.trimmed, below-1)
 		return l.Trim(below)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,17 +20,22 @@ type removedOp struct {
 	idle    bool         // its verdict was a conflict, so that its blobs may have been deleted
 }
 
-// scanStored yields the operations of the log that a replica has stored: entries that it pulled, and its own operations, with a nil k.
-func (r *party) scanStored(yield func(op log.Op, k *partition.StoredEntry)) error {
-	err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-		yield(k.Op, &k)
-		return true
+// scanKept yields the operations of the log that a replica keeps: entries of frames, and its own operations, with entry 0.
+func (r *party) scanKept(yield func(e log.Entry)) error {
+	var failed error
+	err := r.part.KeptAfter(0, func(_ uint64, f partition.Frame) bool {
+		var entries []log.Entry
+		entries, failed = log.DecodeRows(f.Rows, f.From)
+		for i := range entries {
+			yield(entries[i])
+		}
+		return failed == nil
 	})
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return err
 	}
 	return r.part.LocalOps(0, func(_ uint64, op log.Op) bool {
-		yield(op, nil)
+		yield(log.Entry{Op: op})
 		return true
 	})
 }
@@ -42,9 +48,10 @@ func (w *world) owe(before, after *oracle) error {
 		if !ok || !r.up || r.edge != nil && r.edge.was || disk.durable < len(disk.batches) {
 			continue
 		}
-		err := r.scanStored(func(op log.Op, k *partition.StoredEntry) {
+		err := r.scanKept(func(e log.Entry) {
+			op := e.Op
 			seq := before.at[op.Dot]
-			if seq == 0 || after.at[op.Dot] != 0 || k != nil && r.small { // a small replica may drop entries before it offers them
+			if seq == 0 || after.at[op.Dot] != 0 || e.Seq > 0 && r.small { // a small replica may drop entries before it offers them
 				return
 			}
 			x := w.owedOps[op.Dot]
@@ -73,37 +80,50 @@ func (w *world) drop(r *party) {
 // checkRemoved checks that the log has each owed and each promised operation, or that the origin lists it as a conflict. No input lives whose
 // deletion the log has.
 func (w *world) checkRemoved() error {
-	listed := map[log.Dot]bool{}
 	o := w.oracle
-	err := w.origin.part.Conflicts(func(c partition.Conflict) bool {
-		listed[c.Op.Dot] = true
-		return true
-	})
+	listed, err := conflictsOf(w.origin.part)
 	if err != nil {
 		return err
 	}
 	w.stats.Owed += len(w.owedOps)
 	for dot, x := range w.owedOps {
-		if o.at[dot] != 0 {
-			continue
-		}
-		w.stats.Listed++
 		was, err := log.Decode(x.data)
 		if err != nil {
 			return err
 		}
-		if _, refused := was.Body.(*log.Refused); !refused && !listed[dot] {
+		if o.has(dot, was.MadeAt()) {
+			continue
+		}
+		w.stats.Listed++
+		if _, refused := was.Body.(*log.Refused); !refused && listed[dot] == 0 {
 			return fmt.Errorf("I2: operation %v, %T, was in the log, replicas %v hold it, and it is neither in the log nor listed", dot, was.Body, slices.Sorted(maps.Keys(x.holders)))
 		}
 	}
 	for _, r := range w.parties {
+		if r.purged {
+			continue
+		}
+		own, err := conflictsOf(r.part)
+		if err != nil {
+			return err
+		}
 		for _, dot := range r.promised {
-			if !listed[dot] && !r.purged && o.at[dot] == 0 {
+			if listed[dot] == 0 && !o.hasIssue(dot) && (own[dot] == 0 || !w.o.Memory) {
 				return fmt.Errorf("I2: operation %v was promised by replica %d and is neither in the log nor listed", dot, r.number)
 			}
 		}
 	}
 	return o.checkResurrections()
+}
+
+// conflictsOf returns the verdicts of the conflicts that a party lists.
+func conflictsOf(p *partition.Partition) (map[log.Dot]fold.Code, error) {
+	codes := map[log.Dot]fold.Code{}
+	err := p.Conflicts(func(c partition.Conflict) bool {
+		codes[c.Op.Dot] = c.Verdict.Code
+		return true
+	})
+	return codes, err
 }
 
 // checkResurrections returns an error if an input lives whose deletion the log has, before or after it.
@@ -144,16 +164,14 @@ func conflicts(code fold.Code) bool { return code != fold.OK && code != fold.Sup
 // remove. It does not check small replicas.
 func (w *world) checkStored(r *party) error {
 	c, o := r.part.Cursor(), w.log(r)
-	if c.Epoch != r.part.StoredEpoch() || r.small {
+	if r.small {
 		return nil
 	}
-	stored := map[uint64]bool{} // in any run of stored entries: a restored log may have the same entries again
-	err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-		if seq := k.At.Seq; seq > 0 && seq <= o.head() && k.Before == o.chains[seq-1] &&
-			bytes.Equal(log.Encode(nil, &k.Op), log.Encode(nil, &o.entries[seq-1].Op)) {
+	stored := map[uint64]bool{}
+	err := r.scanKept(func(e log.Entry) {
+		if seq := e.Seq; seq > 0 && seq <= o.head() && bytes.Equal(log.Encode(nil, &e.Op), log.Encode(nil, &o.entries[seq-1].Op)) {
 			stored[seq] = true
 		}
-		return true
 	})
 	if err != nil {
 		return err

@@ -47,8 +47,8 @@ type party struct {
 type promises struct {
 	promised []log.Dot           // operations that it acknowledged
 	refused  map[log.Dot]refusal // verdicts of those that ended in a conflict
-	ords     map[uint32]log.Dot  // inputs by ordinal, in the log of epoch
-	epoch    log.Epoch           // epoch of the log with the ordinals
+	ords     map[uint32]log.Dot  // inputs by ordinal, in log
+	log      *oracle             // log with the ordinals
 }
 
 // clone returns a copy of p that later changes of p do not affect.
@@ -60,10 +60,10 @@ func (p promises) clone() promises {
 // begins is the id in party.requests for the Begin of a new machine, until it runs. No request has this id.
 const begins = 0
 
-// refusal is a verdict that is a conflict, in the log of epoch.
+// refusal is a verdict that is a conflict, in a log.
 type refusal struct {
-	epoch log.Epoch
-	code  fold.Code
+	log  *oracle
+	code fold.Code
 }
 
 // start opens the partition on the disk, creates a machine and schedules its Begin. If the replica was purged, start does nothing.
@@ -94,10 +94,13 @@ func (r *party) start() (err error) {
 			r.step(replica.Begin{})
 		}
 	})
+	if r.world.o.Memory { // nobody can tell operations of a process that continued an image and ended before its next contact
+		r.promised = slices.DeleteFunc(r.promised, r.world.oracle.isUsed)
+	}
 	r.seen = r.part.Cursor()
 	// Verdicts that a crash undid arrive again, or a snapshot skips them.
 	maps.DeleteFunc(r.refused, func(dot log.Dot, x refusal) bool {
-		return x.epoch != r.seen.Epoch || r.world.log(r).at[dot] > r.seen.Seq
+		return x.log != r.world.log(r) || x.log.at[dot] > r.seen.Seq
 	})
 	return r.world.inspect(r)
 }
@@ -235,10 +238,25 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 	t.party.world.stats.Rebases++
 	t.party.base = t.party.world.trimmed
 	err := t.Partition.Rebase(ctx, s)
+	if err == nil && t.party.world.o.Memory {
+		t.party.forgive(&s)
+	}
 	if err == nil && t.party.wire.space > spacious {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
 	}
 	return err
+}
+
+// forgive drops promises that a snapshot counts as kept, since the log has other operations by their names at stable entries: no entry shows that.
+func (r *party) forgive(s *partition.Snapshot) {
+	o, stable := r.world.oracle, max(s.Stable, r.world.trimmed)
+	r.promised = slices.DeleteFunc(r.promised, func(dot log.Dot) bool {
+		forgiven := o.isUsed(dot) && !o.hasIssue(dot) && o.at[dot] != 0 && o.at[dot] <= stable
+		if forgiven {
+			r.world.stats.Forgiven++
+		}
+		return forgiven
+	})
 }
 
 // edge is the state of a replica that has enrolled as an edge and signs its requests.

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // image is a copy of a replica's disk, with the promises and the edge of that time.
 type image struct {
 	promises
-	disk *Memory
-	edge edge
+	disk   *Memory
+	memory partition.Image
+	edge   edge
 }
 
 // keep stores an image of the replica's disk. It does nothing if the disk is not a Memory.
@@ -20,7 +22,7 @@ func (r *party) keep() {
 	if !ok || !r.up {
 		return
 	}
-	r.image = &image{promises: r.promises.clone(), disk: disk.Copy()}
+	r.image = &image{promises: r.promises.clone(), disk: disk.Copy(), memory: r.part.Image()}
 	if r.edge != nil {
 		r.image.edge = *r.edge
 	}
@@ -47,7 +49,13 @@ func (r *party) rollback() {
 	if r.edge != nil {
 		r.edge.seq, r.edge.token = x.edge.seq, x.edge.token
 	}
-	r.runWithCuts(r.start)
+	r.runWithCuts(func() error {
+		err := r.start()
+		if err == nil && w.o.Memory {
+			r.part.Resume(x.memory)
+		}
+		return err
+	})
 	if way == 1 { // it writes before it can reach the origin
 		r.unplug()
 	}

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Disk      func() Disk // returns an empty disk; nil: a new Memory
 	LocalOnly bool        // the application becomes local only during the run
+	Memory    bool        // images of replicas have their memory: a replica that is set back continues its writer
 }
 
 // Stats counts the events of a run.
@@ -31,10 +32,10 @@ type Stats struct {
 	Revocations             int // times the application's tokens were revoked
 	Quarantined             int // operations that the log refuses for a revoked token
 	Restores                int
-	OriginRollbacks         int // rollbacks of the origin's disk
-	Noticed                 int // rollbacks of its disk that the origin noticed
+	Twice                   int // restores of the same backup before the first contact
 	Full                    int // times a disk became full
 	Rollbacks               int // rollbacks of replicas' disks
+	Used, Forgiven          int // names that replicas gave twice; operations of such names that nothing can tell apart
 	Spoiled                 int // replicas with a state that only an audit finds to differ
 	Owed, Listed            int // operations that a restore removed and replicas had; those that are not in the log at the end
 	Checks                  int

@@ -13,22 +13,22 @@ import (
 //field:message
 //field:reserved 6
 type Entries struct {
-	Epoch log.Epoch `wire:"1"` // epoch of the log
+	Epoch log.Epoch `wire:"1"` // epoch of all of the entries
 	From  uint64    `wire:"2"` // cursor of the reader; the entries follow it
 	To    uint64    `wire:"3"` // last entry of the run: `from` + count
 	Chain log.Chain `wire:"4"` // chain of the log at `to`
-	Block []byte    `wire:"5"` // the operations; see *Rows*
+	Rows  []byte    `wire:"5"` // the operations; see *Rows*
 	// HMAC-SHA-256 over the application, `to` and `chain`. Its key belongs to the log and is in the log's backups, so a restored origin
-	// recognises its log up to `to`. Absent: this run is not sealed. See *After a restore*
+	// recognises its log up to `to`. Absent: this run is not sealed. See *Give back*
 	Seal   []byte    `wire:"7"`
-	Before log.Chain `wire:"8"` // chain at `from`, in the first run of `only=entries`
+	Before log.Chain `wire:"8"` // chain of the log at `from`
 	Extra  []byte    `wire:"*"`
 }
 
 // Encode returns the message.
 func (m *Entries) Encode() []byte { return encodeEntries(nil, m) }
 
-// DecodeEntriesFrame reads an Entries, whose Block borrows data. Errors: ErrFormat.
+// DecodeEntriesFrame reads an Entries, whose Rows borrow data. Errors: ErrFormat.
 func DecodeEntriesFrame(data []byte) (Entries, error) { return decodeEntries(data) }
 
 // Derived contains results of analysing pictures with one base model.
@@ -98,12 +98,12 @@ func DecodeAppRecord(data []byte) (AppRecord, error) { return decodeAppRecord(da
 //
 //field:message
 type Checkpoint struct {
-	Epoch  log.Epoch `wire:"1"` // epoch of the log
-	To     uint64    `wire:"2"` // last entry that was sent
-	Head   uint64    `wire:"3"` // last entry of the log
-	Stable uint64    `wire:"4"` // last entry that every copy of the log at the origin has
-	Now    Millis    `wire:"5"` // the origin's clock
-	Extra  []byte    `wire:"*"`
+	Opening log.Epoch `wire:"1"` // opening of the log
+	To      uint64    `wire:"2"` // last entry that was sent
+	Head    uint64    `wire:"3"` // last entry of the log
+	Stable  uint64    `wire:"4"` // last entry that every copy of the log at the origin has
+	Now     Millis    `wire:"5"` // the origin's clock
+	Extra   []byte    `wire:"*"`
 }
 
 // Encode returns the message.

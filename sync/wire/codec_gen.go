@@ -318,17 +318,15 @@ func putAppRecord(e *field.Encoder, x *AppRecord) {
 
 func putBack(e *field.Encoder, x *Back) {
 	e.Text(1, x.App)
-	e.Hash(3, x.Epoch[:])
-	e.Uint(4, x.From)
-	e.Hash(5, x.Chain[:])
-	e.Raw(6, x.Block)
-	e.Raw(8, x.Seal)
-	e.Bool(12, x.Present)
+	e.Hash(3, x.Opening[:])
+	for i := range x.Frames {
+		e.Raw(4, x.Frames[i])
+	}
 	e.Append(x.Extra)
 }
 
 func putCheckpoint(e *field.Encoder, x *Checkpoint) {
-	e.Hash(1, x.Epoch[:])
+	e.Hash(1, x.Opening[:])
 	e.Uint(2, x.To)
 	e.Uint(3, x.Head)
 	e.Uint(4, x.Stable)
@@ -415,7 +413,7 @@ func putEntries(e *field.Encoder, x *Entries) {
 	e.Uint(2, x.From)
 	e.Uint(3, x.To)
 	e.Hash(4, x.Chain[:])
-	e.Raw(5, x.Block)
+	e.Raw(5, x.Rows)
 	e.Raw(7, x.Seal)
 	e.Hash(8, x.Before[:])
 	e.Append(x.Extra)
@@ -432,16 +430,16 @@ func putGrant(e *field.Encoder, x *Grant) {
 	e.Text(1, x.App)
 	e.Uint(3, uint64(x.Do))
 	e.Text(4, x.Detail)
-	e.Hash(5, x.Epoch[:])
+	e.Hash(5, x.Opening[:])
 	e.Uint(6, x.Head)
 	e.Uint(7, x.Stable)
 	e.Fixed64(8, uint64(x.Horizon))
 	e.Hash(10, x.Snapshot[:])
 	e.Uint(14, uint64(x.Over))
 	e.Bool(16, x.Drain)
-	e.Bool(17, x.Restored)
-	e.Uint(18, x.Backup)
-	e.Hash(19, x.BackupChain[:])
+	e.Bool(20, x.Lacks)
+	e.Uint(21, x.Have)
+	e.Hash(22, x.HaveChain[:])
 	e.Append(x.Extra)
 }
 
@@ -491,6 +489,11 @@ func putLogDot(e *field.Encoder, x *log.Dot) {
 	e.Uint(2, x.Seq)
 }
 
+func putLogMark(e *field.Encoder, x *log.Mark) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.To)
+}
+
 func putManifest(e *field.Encoder, x *Manifest) {
 	e.Text(1, x.App)
 	e.Hash(3, x.Epoch[:])
@@ -510,7 +513,6 @@ func putManifest(e *field.Encoder, x *Manifest) {
 		putChunk(e, &x.Objects[i])
 		e.Close(at)
 	}
-	e.Raw(12, x.Seal)
 	e.Append(x.Extra)
 }
 
@@ -533,42 +535,39 @@ func putPosition(e *field.Encoder, x *Position) {
 	e.Uint(4, x.Seq)
 	e.Hash(5, x.Chain[:])
 	e.Uint(6, x.Register)
+	for i := range x.Kept {
+		at := e.Open(8)
+		putLogMark(e, &x.Kept[i])
+		e.Close(at)
+	}
 	e.Uint(10, x.Calls)
 	e.Append(x.Extra)
 }
 
 func putPush(e *field.Encoder, x *Push) {
 	e.Text(1, x.App)
-	e.Hash(3, x.Epoch[:])
-	e.Uint(4, x.Base)
+	e.Hash(3, x.Opening[:])
 	e.Uint(5, uint64(x.Writer))
-	e.Raw(6, x.Block)
+	e.Raw(6, x.Secret)
+	e.Raw(7, x.Rows)
+	e.Fixed64(8, uint64(x.Before))
+	e.Bool(9, x.Gap)
 	for i := range x.For {
-		at := e.Open(7)
+		at := e.Open(10)
 		putDelegation(e, &x.For[i])
 		e.Close(at)
 	}
 	for i := range x.Tokens {
-		at := e.Open(8)
+		at := e.Open(11)
 		putTokens(e, &x.Tokens[i])
 		e.Close(at)
 	}
-	e.Raw(9, x.Secret)
-	e.Fixed64(10, uint64(x.Before))
-	e.Bool(11, x.Gap)
-	e.Hash(12, x.Chain[:])
-	e.Raw(13, x.Seal)
 	e.Append(x.Extra)
 }
 
 func putPushed(e *field.Encoder, x *Pushed) {
-	e.Hash(1, x.Epoch[:])
+	e.Hash(1, x.Opening[:])
 	e.Uint(2, x.Accepted)
-	for i := range x.Runs {
-		at := e.Open(3)
-		putRun(e, &x.Runs[i])
-		e.Close(at)
-	}
 	for i := range x.Verdicts {
 		at := e.Open(4)
 		putVerdict(e, &x.Verdicts[i])
@@ -604,12 +603,6 @@ func putRefusal(e *field.Encoder, x *Refusal) {
 	e.Append(x.Extra)
 }
 
-func putRun(e *field.Encoder, x *Run) {
-	e.Uint(1, x.First)
-	e.Uint(2, x.Seq)
-	e.Uint(3, x.Count)
-}
-
 func putSession(e *field.Encoder, x *Session) {
 	e.Uint(1, uint64(x.Min))
 	e.Uint(2, uint64(x.Max))
@@ -622,9 +615,9 @@ func putSession(e *field.Encoder, x *Session) {
 		e.Element(6, x.Features[i])
 	}
 	e.Text(9, x.Name)
-	for i := range x.Partitions {
+	for i := range x.Apps {
 		at := e.Open(10)
-		putPosition(e, &x.Partitions[i])
+		putPosition(e, &x.Apps[i])
 		e.Close(at)
 	}
 	e.Uint(11, uint64(x.Vectors))
@@ -658,7 +651,7 @@ func putSessionReply(e *field.Encoder, x *SessionReply) {
 }
 
 func putTakenBack(e *field.Encoder, x *TakenBack) {
-	e.Hash(1, x.Epoch[:])
+	e.Hash(1, x.Opening[:])
 	e.Uint(2, x.To)
 	e.Append(x.Extra)
 }
@@ -704,17 +697,13 @@ func getBack(d *field.Decoder, x *Back) {
 		case 1:
 			x.App = d.Text()
 		case 3:
-			d.Hash(x.Epoch[:])
+			d.Hash(x.Opening[:])
 		case 4:
-			x.From = d.Uint()
-		case 5:
-			d.Hash(x.Chain[:])
-		case 6:
-			x.Block = d.Raw()
-		case 8:
-			x.Seal = d.Raw()
-		case 12:
-			x.Present = d.Bool()
+			if len(x.Frames) >= MaxFrames {
+				d.Malformed("list too long")
+				break
+			}
+			x.Frames = append(x.Frames, d.Raw())
 		default:
 			d.Keep()
 		}
@@ -726,7 +715,7 @@ func getCheckpoint(d *field.Decoder, x *Checkpoint) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			d.Hash(x.Epoch[:])
+			d.Hash(x.Opening[:])
 		case 2:
 			x.To = d.Uint()
 		case 3:
@@ -904,7 +893,7 @@ func getEntries(d *field.Decoder, x *Entries) {
 		case 4:
 			d.Hash(x.Chain[:])
 		case 5:
-			x.Block = d.Raw()
+			x.Rows = d.Raw()
 		case 7:
 			x.Seal = d.Raw()
 		case 8:
@@ -941,7 +930,7 @@ func getGrant(d *field.Decoder, x *Grant) {
 		case 4:
 			x.Detail = d.Text()
 		case 5:
-			d.Hash(x.Epoch[:])
+			d.Hash(x.Opening[:])
 		case 6:
 			x.Head = d.Uint()
 		case 7:
@@ -954,12 +943,12 @@ func getGrant(d *field.Decoder, x *Grant) {
 			x.Over = Millis(d.Uint())
 		case 16:
 			x.Drain = d.Bool()
-		case 17:
-			x.Restored = d.Bool()
-		case 18:
-			x.Backup = d.Uint()
-		case 19:
-			d.Hash(x.BackupChain[:])
+		case 20:
+			x.Lacks = d.Bool()
+		case 21:
+			x.Have = d.Uint()
+		case 22:
+			d.Hash(x.HaveChain[:])
 		default:
 			d.Keep()
 		}
@@ -1073,6 +1062,17 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	}
 }
 
+func getLogMark(d *field.Decoder, x *log.Mark) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.To = d.Uint()
+		}
+	}
+}
+
 func getManifest(d *field.Decoder, x *Manifest) {
 	for d.Next() {
 		switch d.Number {
@@ -1110,8 +1110,6 @@ func getManifest(d *field.Decoder, x *Manifest) {
 			at := d.Open()
 			getChunk(d, &x.Objects[len(x.Objects)-1])
 			d.Close(at)
-		case 12:
-			x.Seal = d.Raw()
 		default:
 			d.Keep()
 		}
@@ -1161,6 +1159,15 @@ func getPosition(d *field.Decoder, x *Position) {
 			d.Hash(x.Chain[:])
 		case 6:
 			x.Register = d.Uint()
+		case 8:
+			if len(x.Kept) >= MaxMarks {
+				d.Malformed("list too long")
+				break
+			}
+			x.Kept = append(x.Kept, log.Mark{})
+			at := d.Open()
+			getLogMark(d, &x.Kept[len(x.Kept)-1])
+			d.Close(at)
 		case 10:
 			x.Calls = d.Uint()
 		default:
@@ -1176,14 +1183,18 @@ func getPush(d *field.Decoder, x *Push) {
 		case 1:
 			x.App = d.Text()
 		case 3:
-			d.Hash(x.Epoch[:])
-		case 4:
-			x.Base = d.Uint()
+			d.Hash(x.Opening[:])
 		case 5:
 			x.Writer = log.Writer(d.Uint())
 		case 6:
-			x.Block = d.Raw()
+			x.Secret = d.Raw()
 		case 7:
+			x.Rows = d.Raw()
+		case 8:
+			x.Before = log.HLC(d.Fixed64())
+		case 9:
+			x.Gap = d.Bool()
+		case 10:
 			if len(x.For) >= MaxOps {
 				d.Malformed("list too long")
 				break
@@ -1192,7 +1203,7 @@ func getPush(d *field.Decoder, x *Push) {
 			at := d.Open()
 			getDelegation(d, &x.For[len(x.For)-1])
 			d.Close(at)
-		case 8:
+		case 11:
 			if len(x.Tokens) >= MaxOps {
 				d.Malformed("list too long")
 				break
@@ -1201,16 +1212,6 @@ func getPush(d *field.Decoder, x *Push) {
 			at := d.Open()
 			getTokens(d, &x.Tokens[len(x.Tokens)-1])
 			d.Close(at)
-		case 9:
-			x.Secret = d.Raw()
-		case 10:
-			x.Before = log.HLC(d.Fixed64())
-		case 11:
-			x.Gap = d.Bool()
-		case 12:
-			d.Hash(x.Chain[:])
-		case 13:
-			x.Seal = d.Raw()
 		default:
 			d.Keep()
 		}
@@ -1222,18 +1223,9 @@ func getPushed(d *field.Decoder, x *Pushed) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			d.Hash(x.Epoch[:])
+			d.Hash(x.Opening[:])
 		case 2:
 			x.Accepted = d.Uint()
-		case 3:
-			if len(x.Runs) >= MaxOps {
-				d.Malformed("list too long")
-				break
-			}
-			x.Runs = append(x.Runs, Run{})
-			at := d.Open()
-			getRun(d, &x.Runs[len(x.Runs)-1])
-			d.Close(at)
 		case 4:
 			if len(x.Verdicts) >= MaxOps {
 				d.Malformed("list too long")
@@ -1307,19 +1299,6 @@ func getRefusal(d *field.Decoder, x *Refusal) {
 	x.Extra = d.Extra()
 }
 
-func getRun(d *field.Decoder, x *Run) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.First = d.Uint()
-		case 2:
-			x.Seq = d.Uint()
-		case 3:
-			x.Count = d.Uint()
-		}
-	}
-}
-
 func getSession(d *field.Decoder, x *Session) {
 	for d.Next() {
 		switch d.Number {
@@ -1346,13 +1325,13 @@ func getSession(d *field.Decoder, x *Session) {
 		case 9:
 			x.Name = d.Text()
 		case 10:
-			if len(x.Partitions) >= MaxPositions {
+			if len(x.Apps) >= MaxPositions {
 				d.Malformed("list too long")
 				break
 			}
-			x.Partitions = append(x.Partitions, Position{})
+			x.Apps = append(x.Apps, Position{})
 			at := d.Open()
-			getPosition(d, &x.Partitions[len(x.Partitions)-1])
+			getPosition(d, &x.Apps[len(x.Apps)-1])
 			d.Close(at)
 		case 11:
 			x.Vectors = Vectors(d.Uint32())
@@ -1419,7 +1398,7 @@ func getTakenBack(d *field.Decoder, x *TakenBack) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			d.Hash(x.Epoch[:])
+			d.Hash(x.Opening[:])
 		case 2:
 			x.To = d.Uint()
 		default:

@@ -1,5 +1,5 @@
-// Package wire encodes and decodes the messages of the sync protocol between a replica and its origin, the frames of a stream and the
-// blocks of operations. The specification is sync/README.md.
+// Package wire encodes and decodes the messages of the sync protocol between a replica and its origin, and the frames of a
+// stream. The specification is sync/README.md.
 //
 //	Session ──▶ ◀── SessionReply       Push ──▶ ◀── Pushed       HaveRequest ──▶ ◀── HaveReply
 //	changes ──▶ ◀── frame frame frame …

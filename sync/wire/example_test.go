@@ -13,7 +13,7 @@ func ExampleReader() {
 		{Dot: log.Dot{Writer: 2, Seq: 41}, By: "key", Body: &log.InputCreate{ID: "ramen"}},
 		{Dot: log.Dot{Writer: 2, Seq: 42}, By: "key", Body: &log.InputLabels{Input: log.Dot{Writer: 2, Seq: 41}, Labels: []log.Label{{Concept: "soup", Value: log.True}}}},
 	}
-	entries := wire.Entries{From: 1200, To: 1202, Block: wire.EncodeOps(ops)}
+	entries := wire.Entries{From: 1200, To: 1202, Rows: wire.EncodeOps(ops)}
 	done := wire.End{Why: wire.WhyDone}
 	stream := wire.AppendFrame(nil, wire.TypeEntries, entries.Encode())
 	stream = wire.AppendFrame(stream, wire.TypeEnd, done.Encode())
@@ -35,7 +35,7 @@ func ExampleReader() {
 			fmt.Println(f.Type)
 			if f.Type == wire.TypeEntries {
 				m, _ := wire.DecodeEntriesFrame(f.Body)
-				list, _ := wire.DecodeEntries(m.Block, m.From)
+				list, _ := log.DecodeRows(m.Rows, m.From)
 				for _, e := range list {
 					fmt.Printf("  %d: writer %d, sequence %d, %T\n", e.Seq, e.Op.Dot.Writer, e.Op.Dot.Seq, e.Op.Body)
 				}

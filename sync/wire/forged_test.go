@@ -54,7 +54,7 @@ func run(tr *traffic, rng *rand.Rand, at log.Chain) ([]byte, []log.Entry) {
 		entries = append(entries, log.Entry{Seq: m.From + 1 + uint64(len(entries)), Op: op})
 		at = at.Next(log.Encode(nil, &op))
 	}
-	m.To, m.Chain, m.Block = m.From+uint64(len(entries)), at, wire.EncodeEntries(entries)
+	m.To, m.Chain, m.Rows = m.From+uint64(len(entries)), at, wire.EncodeEntries(entries)
 	return m.Encode(), entries
 }
 
@@ -64,7 +64,7 @@ func accept(body []byte, at log.Chain, from uint64) ([]log.Entry, bool) {
 	if err != nil || m.Epoch != (log.Epoch{1}) || m.From != from {
 		return nil, false
 	}
-	entries, err := wire.DecodeEntries(m.Block, m.From)
+	entries, err := log.DecodeRows(m.Rows, m.From)
 	if err != nil || m.To != m.From+uint64(len(entries)) {
 		return nil, false
 	}

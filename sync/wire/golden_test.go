@@ -63,38 +63,45 @@ func goldenMessages() []message {
 	epoch, chain := log.Epoch(count(16, 1)), log.Chain(count(16, 0x81))
 	hash := blob.Hash(count(32, 0xa0))
 	chunks := []wire.Chunk{{Hash: hash, Size: 300}}
+	entries := &wire.Entries{
+		Epoch: epoch, From: 1200, To: 1208, Chain: chain, Rows: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Before: log.Chain(epoch), Extra: unknown,
+	}
 	earlier := protowire.AppendBytes(protowire.AppendTag(nil, 13, protowire.BytesType), hash[:]) // hash of a core module
 	return []message{
 		&wire.Session{
-			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Name: "Anna's laptop",
-			Partitions: []wire.Position{{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Calls: 55, Extra: unknown}},
-			Vectors:    wire.VectorsQ16, Extra: append(earlier, unknown...),
+			Min: 2, Max: 3, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Name: "Anna's laptop",
+			Apps: []wire.Position{{
+				App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Calls: 55, Extra: unknown,
+				Kept: []log.Mark{{Epoch: epoch, To: 1200}, {Epoch: log.Epoch(chain), To: 1100}},
+			}},
+			Vectors: wire.VectorsQ16, Extra: append(earlier, unknown...),
 		},
 		&wire.SessionReply{
-			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Expires: 1_790_000_900_000,
-			Grants: []wire.Grant{{App: "app", Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
+			Protocol: 2, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Expires: 1_790_000_900_000,
+			Grants: []wire.Grant{{
+				App: "app", Do: wire.DoRebase, Detail: "why", Opening: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Snapshot: hash, Over: 1_790_003_600_000, Drain: true,
+				Lacks: true, Have: 1100, HaveChain: chain, Extra: unknown,
+			}},
 			Limits: wire.Limits{PushOps: 512, PushBytes: 1 << 20, OpsRate: 100, FrameRate: 1 << 20, BlobBytes: 1 << 30, BlobSize: 20_000_000, Snapshots: 6, Streams: 4, PollMillis: 25_000, AliveMillis: 15_000, Extra: unknown},
 			Links:  []wire.Link{{Name: "keys", Path: "/v2/sync/keys"}}, Extra: unknown,
 		},
 		&wire.Derived{Base: hash, Records: []wire.DerivedRecord{{Blob: hash, Crop: raster.Crop{Bottom: 0.5, Right: 1}, Record: []byte("record")}}, Extra: unknown},
 		&wire.Object{Hash: hash, Size: 10, Offset: 4, Data: []byte("object"), Extra: unknown},
 		&wire.AppRecord{App: "app", Seq: 9, Data: []byte("register"), Extra: unknown},
-		&wire.Entries{Epoch: epoch, From: 1200, To: 1208, Chain: chain, Block: wire.EncodeOps(goldenOps()), Extra: unknown},
-		&wire.Checkpoint{Epoch: epoch, To: 1208, Head: 1300, Stable: 1290, Now: 1_790_000_000_000, Extra: unknown},
+		entries,
+		&wire.Checkpoint{Opening: epoch, To: 1208, Head: 1300, Stable: 1290, Now: 1_790_000_000_000, Extra: unknown},
 		&wire.Keepalive{Now: 1_790_000_000_000, ExpiresIn: 600, Extra: unknown},
 		&wire.End{Why: wire.WhyShutdown, Detail: "restarting", WaitMillis: 2000, Extra: unknown},
 		&wire.Push{
-			App: "app", Epoch: epoch, Base: 1200, Writer: 1<<62 + 3, Secret: count(16, 0x70), Before: 5 << 16, Gap: true, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+			App: "app", Opening: epoch, Writer: 1<<62 + 3, Secret: count(16, 0x70), Before: 5 << 16, Gap: true, Rows: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
 			For: []wire.Delegation{{First: 41, Last: 41, Subject: "client", Token: "jti", Issued: 1_790_000_000_000, Scopes: []string{"Inputs:Add"}}},
 		},
 		&wire.Pushed{
-			Epoch: epoch, Accepted: 12, Runs: []wire.Run{{First: 11, Seq: 1301, Count: 2}}, Head: 1302, Stable: 1290, WaitMillis: 100, Extra: unknown,
+			Opening: epoch, Accepted: 12, Head: 1302, Stable: 1290, WaitMillis: 100, Extra: unknown,
 			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Writer: 1, Seq: 5}, ID: "mine"}},
 		},
-		&wire.Back{
-			App: "app", Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Extra: unknown,
-		},
-		&wire.TakenBack{Epoch: epoch, To: 1208, Extra: unknown},
+		&wire.Back{App: "app", Opening: epoch, Frames: [][]byte{entries.Encode(), {1}}, Extra: unknown},
+		&wire.TakenBack{Opening: epoch, To: 1208, Extra: unknown},
 		&wire.Manifest{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
 		&wire.Digest{Epoch: epoch, Seq: 1200, Digest: hash, Extra: unknown},
 		&wire.HaveRequest{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
@@ -108,7 +115,7 @@ func goldenMessages() []message {
 // goldenTokens returns a push that names the tokens of its operations.
 func goldenTokens() *wire.Push {
 	return &wire.Push{
-		App: "app", Writer: 3, Secret: []byte("secret"), Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+		App: "app", Writer: 3, Secret: []byte("secret"), Rows: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
 		Tokens: []wire.Tokens{{First: 41, Last: 42, Client: "client", Generation: 300}, {First: 43, Last: 43, Client: "client", Generation: 301}},
 	}
 }

@@ -88,6 +88,7 @@ func framesOf(n int, op func() log.Op) (stream []byte) {
 	next := map[log.Writer]uint64{}
 	for from := 0; from < n; from += wire.MaxOps {
 		entries := make([]log.Entry, wire.MaxOps)
+		before := chain
 		for i := range entries {
 			o := op()
 			next[o.Dot.Writer]++
@@ -95,7 +96,7 @@ func framesOf(n int, op func() log.Op) (stream []byte) {
 			entries[i] = log.Entry{Seq: uint64(from + i + 1), Op: o}
 			chain = chain.Next(log.Encode(nil, &o))
 		}
-		e := wire.Entries{Epoch: epoch, From: uint64(from), To: uint64(from + wire.MaxOps), Chain: chain, Block: wire.EncodeEntries(entries)}
+		e := wire.Entries{Epoch: epoch, From: uint64(from), To: uint64(from + wire.MaxOps), Chain: chain, Rows: wire.EncodeEntries(entries), Before: before}
 		stream = wire.AppendFrame(stream, wire.TypeEntries, e.Encode())
 	}
 	return stream
@@ -133,17 +134,13 @@ func pullFrame(p *partition.Partition, body []byte) error {
 	if err != nil {
 		return err
 	}
-	rows, err := wire.Rows(e.Block)
-	if err != nil {
-		return err
-	}
-	entries, err := wire.DecodeEntries(e.Block, e.From)
+	entries, err := log.DecodeRows(e.Rows, e.From)
 	if err != nil {
 		return err
 	}
 	if uint64(len(entries)) != e.To-e.From {
 		return fmt.Errorf("%d entries from %d to %d", len(entries), e.From, e.To)
 	}
-	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Rows: rows})
+	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Before: e.Before, Entries: entries, Rows: e.Rows})
 	return err
 }

@@ -5,21 +5,17 @@ import "github.com/sightline-dev/sightline/core/log"
 // Push offers operations of one writer, in ascending sequence without gaps.
 //
 //field:message
-//field:reserved 2
 type Push struct {
-	App    string       `wire:"1"`            // id of the application
-	Epoch  log.Epoch    `wire:"3"`            // epoch of the log that the replica knows
-	Base   uint64       `wire:"4"`            // the replica's cursor
-	Writer log.Writer   `wire:"5"`            // writer that made the operations
-	Block  []byte       `wire:"6"`            // the operations; see *Rows*
-	For    []Delegation `wire:"7,max=MaxOps"` // callers for which an edge made some of them; the rest are the replica's own
-	Tokens []Tokens     `wire:"8,max=MaxOps"` // access tokens that callers of an edge used for some of the operations
-	Secret []byte       `wire:"9"`            // secret of the writer. A site of version 0.1.0 has that of its lease; that of an edge has none
-	Before log.HLC      `wire:"10,fixed"`     // clock that the writer gave the operation before the first one; absent: the replica has dropped it
-	Gap    bool         `wire:"11"`           // the replica lacks the operations between the log's last one and the first one
-	Chain  log.Chain    `wire:"12"`           // chain of the log at `base`; see *After a rollback*
-	Seal   []byte       `wire:"13"`           // seal of the log at `base`, as received. A log without that place was rolled back
-	Extra  []byte       `wire:"*"`
+	App     string       `wire:"1"`             // id of the application
+	Opening log.Epoch    `wire:"3"`             // opening of the log in the session
+	Writer  log.Writer   `wire:"5"`             // writer that made the operations
+	Secret  []byte       `wire:"6"`             // secret of the writer. A site of version 0.1.0 has that of its lease; that of an edge has none
+	Rows    []byte       `wire:"7"`             // the operations; see *Rows*
+	Before  log.HLC      `wire:"8,fixed"`       // clock that the writer gave the operation before the first one; absent: the replica has dropped it
+	Gap     bool         `wire:"9"`             // the replica lacks the operations between the log's last one and the first one
+	For     []Delegation `wire:"10,max=MaxOps"` // callers for which an edge made some of them; the rest are the replica's own
+	Tokens  []Tokens     `wire:"11,max=MaxOps"` // access tokens that callers of an edge used for some of the operations
+	Extra   []byte       `wire:"*"`
 }
 
 // Delegation names the caller for whom a replica made a run of operations, so that the origin can check the caller's permissions again.
@@ -44,28 +40,21 @@ type Tokens struct {
 // Encode returns the message.
 func (m *Push) Encode() []byte { return encodePush(nil, m) }
 
-// DecodePush reads a Push, whose Block borrows data. Errors: ErrFormat.
+// DecodePush reads a Push, whose Rows borrow data. Errors: ErrFormat.
 func DecodePush(data []byte) (Push, error) { return decodePush(data) }
 
 // Pushed is the answer to a Push. The origin accepts the operations up to Accepted and none after it.
 //
 //field:message
+//field:reserved 3
 type Pushed struct {
-	Epoch      log.Epoch `wire:"1"`            // epoch of the log
+	Opening    log.Epoch `wire:"1"`            // opening of the log
 	Accepted   uint64    `wire:"2"`            // the log durably stores the operations of the push up to this sequence
-	Runs       []Run     `wire:"3,max=MaxOps"` // the operations that begin at sequence `first` are the entries that begin at `seq`
 	Verdicts   []Verdict `wire:"4,max=MaxOps"` // verdicts on operations without their usual effect, as a preview: the folded log decides
 	Head       uint64    `wire:"5"`            // last entry of the log
 	Stable     uint64    `wire:"6"`            // last entry that every copy of the log at the origin has
 	WaitMillis uint64    `wire:"7"`            // milliseconds to wait before the next push
 	Extra      []byte    `wire:"*"`
-}
-
-// Run maps Count operations of a writer, starting at sequence First, to the log entries that start at Seq.
-type Run struct {
-	First uint64 `wire:"1"`
-	Seq   uint64 `wire:"2"`
-	Count uint64 `wire:"3"`
 }
 
 // Verdict is the result of one operation.

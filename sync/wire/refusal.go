@@ -10,8 +10,8 @@ import (
 
 // Protocol is the newest version of the protocol that this code speaks, and Oldest the oldest.
 const (
-	Protocol = 1
-	Oldest   = 1
+	Protocol = 2
+	Oldest   = 2
 )
 
 // Refusal is the machine-readable reason for a refused request. It is the body of an answer with a status of 400 or above and the content
@@ -27,8 +27,8 @@ type Refusal struct {
 	Limit      string      `wire:"6"`                 // of `limit` and `quota`: the name of the limit
 	Value      uint64      `wire:"7"`                 // of `limit` and `quota`: the value of the limit
 	WaitMillis uint64      `wire:"8"`                 // milliseconds to wait before trying again; absent: trying again with the same message does not help
-	Epoch      [16]byte    `wire:"9"`                 // of `epoch`: the epoch of the log
-	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: sequence of the writer's last operation in the log
+	Epoch      [16]byte    `wire:"9"`                 // of `epoch`: the opening of the log
+	Accepted   uint64      `wire:"10"`                // of `sequence`, `blobs` and `content`: sequence of the writer's last operation in the log
 	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: hashes of some of the missing pictures, 32 bytes each
 	Extra      []byte      `wire:"*"`
 }
@@ -44,7 +44,7 @@ const (
 	RefusedFold                            // 426: the replica's fold rules are older than the log's
 	RefusedWriter                          // 403: the secret is not that of the writer
 	RefusedScope                           // 403: the application is outside the sender's scope
-	RefusedEpoch                           // 409: the log has another epoch
+	RefusedEpoch                           // 409: the log has another opening
 	RefusedSequence                        // 409: operations before these are missing
 	RefusedContent                         // 409: the log has another operation by this name, or the bytes have another hash
 	RefusedLimit                           // 413: the request exceeds the limit in Limit

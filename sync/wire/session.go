@@ -57,24 +57,25 @@ type Session struct {
 	Require  []string `wire:"5,max=maxFeatures"` // features that the replica cannot do without
 	Features []string `wire:"6,max=maxFeatures"` // features that the replica knows
 
-	Name       string     `wire:"9"`                   // name of the replica, for people
-	Partitions []Position `wire:"10,max=MaxPositions"` // one position for each application that the replica wants
-	Vectors    Vectors    `wire:"11"`                  // 0 none, 1 q16: derived records come with entries and snapshots
-	Extra      []byte     `wire:"*"`                   // unknown fields
+	Name    string     `wire:"9"`                   // name of the replica, for people
+	Apps    []Position `wire:"10,max=MaxPositions"` // one position for each application that the replica wants
+	Vectors Vectors    `wire:"11"`                  // 0 none, 1 q16: derived records come with entries and snapshots
+	Extra   []byte     `wire:"*"`                   // unknown fields
 }
 
-// Position is a replica's place in the log of one application. Field 2 was the number of a partition, fields 8 and 9 a
-// lease of calls, and fields 7 and 11 counted operations of a site.
+// Position is a replica's place in the log of one application. Field 2 was the number of a partition, field 9 a lease of calls, and fields 7
+// and 11 counted operations of a site.
 //
-//field:reserved 2 7 8 9 11
+//field:reserved 2 7 9 11
 type Position struct {
-	App      string    `wire:"1"`  // id of the application
-	Epoch    log.Epoch `wire:"3"`  // epoch of the replica's cursor; absent: the replica has no state yet
-	Seq      uint64    `wire:"4"`  // log entry of the cursor
-	Chain    log.Chain `wire:"5"`  // chain at that entry
-	Register uint64    `wire:"6"`  // entry of the control log at which the replica's app record was made
-	Calls    uint64    `wire:"10"` // all calls of the application that the edge answered so far; see *Calls*
-	Extra    []byte    `wire:"*"`
+	App      string     `wire:"1"`              // id of the application
+	Epoch    log.Epoch  `wire:"3"`              // epoch of the entry; absent: the replica has no state yet
+	Seq      uint64     `wire:"4"`              // log entry of the cursor
+	Chain    log.Chain  `wire:"5"`              // chain at that entry
+	Register uint64     `wire:"6"`              // entry of the control log at which the replica's app record was made
+	Kept     []log.Mark `wire:"8,max=MaxMarks"` // last kept entry of each epoch, the newest epoch first; see *Give back*
+	Calls    uint64     `wire:"10"`             // all calls of the application that the edge answered so far; see *Calls*
+	Extra    []byte     `wire:"*"`
 }
 
 // Encode returns the message.
@@ -112,10 +113,10 @@ type SessionReply struct {
 	Extra   []byte  `wire:"*"`
 }
 
-// Grant is the origin's offer for one application. Field 2 was the number of a partition, fields 11 to 13 a lease of calls,
-// and fields 9 and 15 were about the operations of a site.
+// Grant is the origin's offer for one application. Field 2 was the number of a partition, fields 11 to 13 a lease of calls, fields 9 and 15
+// were about the operations of a site, and fields 17 to 19 about the backup that the log was restored from.
 //
-//field:reserved 2 9 11 12 13 15
+//field:reserved 2 9 11 12 13 15 17 18 19
 type Grant struct {
 	App string `wire:"1"` // id of the application
 	// 1 **tail**: continue to pull. 2 **rebase**: take a snapshot, then pull. 3 **erase**: the application was deleted. Delete all of it.
@@ -123,7 +124,7 @@ type Grant struct {
 	// Serve the present state until the replica's program is updated
 	Do       Do        `wire:"3"`
 	Detail   string    `wire:"4"`       // reason for 4, for people
-	Epoch    log.Epoch `wire:"5"`       // epoch of the log
+	Opening  log.Epoch `wire:"5"`       // epoch with which the origin appends now
 	Head     uint64    `wire:"6"`       // last entry of the log
 	Stable   uint64    `wire:"7"`       // last stable entry
 	Horizon  log.HLC   `wire:"8,fixed"` // clock; the origin refuses older writes of fields
@@ -131,10 +132,10 @@ type Grant struct {
 	Over     Millis    `wire:"14"`      // time until which the account has no calls left; absent: it has calls left. See *Calls*
 	Drain    bool      `wire:"16"`      // with 4: the origin still accepts the replica's operations; see *Local only*
 
-	Restored    bool      `wire:"17"` // the log was restored from a backup; see *After a restore*
-	Backup      uint64    `wire:"18"` // entry in which the backup ended
-	BackupChain log.Chain `wire:"19"` // chain at that entry; absent: the origin no longer knows it
-	Extra       []byte    `wire:"*"`
+	Lacks     bool      `wire:"20"` // the log lacks the replica's place; see *Give back*
+	Have      uint64    `wire:"21"` // greatest entry that the log has of an epoch in `kept`, at or before the kept one; 0: none
+	HaveChain log.Chain `wire:"22"` // chain at that entry; absent: the origin no longer knows it
+	Extra     []byte    `wire:"*"`
 }
 
 // Limits are the origin's limits of requests and answers. 0: unspecified.
@@ -168,6 +169,7 @@ func DecodeSessionReply(data []byte) (SessionReply, error) { return decodeSessio
 // its bytes.
 const (
 	MaxPositions = 4096    // applications of one session
+	MaxMarks     = 16      // epochs of kept entries in a position
 	MaxDates     = 512     // dates of one request
 	maxFeatures  = 256     // features, and links
 	maxRecords   = 1 << 13 // records of one derived message

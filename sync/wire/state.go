@@ -13,7 +13,7 @@ import (
 //field:reserved 2
 type Manifest struct {
 	App     string    `wire:"1"`                // id of the application
-	Epoch   log.Epoch `wire:"3"`                // epoch of the state's cursor
+	Epoch   log.Epoch `wire:"3"`                // epoch of the entry
 	Seq     uint64    `wire:"4"`                // log entry of the cursor: the last one that the state contains
 	Chain   log.Chain `wire:"5"`                // chain at that entry
 	Fold    uint32    `wire:"6"`                // rules with which the origin folded the state
@@ -22,7 +22,6 @@ type Manifest struct {
 	Horizon log.HLC   `wire:"9,fixed"`          // clock; the origin refuses older writes of fields
 	Chunks  []Chunk   `wire:"10,max=maxChunks"` // chunks in the order of their keys
 	Objects []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions refer to; no chunk contains them
-	Seal    []byte    `wire:"12"`               // seal of the log up to `seq`, as in Entries
 	Extra   []byte    `wire:"*"`
 }
 

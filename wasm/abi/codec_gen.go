@@ -538,7 +538,6 @@ func putReplicaStatus(e *field.Encoder, x *replica.Status) {
 	}
 	e.Text(32, x.Problem)
 	e.Text(33, x.Denied)
-	e.Text(34, x.Renewed)
 	e.Text(35, x.Limit)
 }
 
@@ -1273,8 +1272,6 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 			x.Problem = d.Text()
 		case 33:
 			x.Denied = d.Text()
-		case 34:
-			x.Renewed = d.Text()
 		case 35:
 			x.Limit = d.Text()
 		}

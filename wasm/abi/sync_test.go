@@ -92,7 +92,7 @@ func fullSyncResult() abi.SyncResult {
 		Status: replica.Status{
 			Phase: replica.Purged, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(4 * time.Millisecond), Issued: 3,
 			Accepted: 4, Folded: 5, Chunks: 6, ChunksDone: 7, Uploads: 8, Downloads: 9, BlobsSent: 10, BlobsGot: 11, Rebases: 12,
-			Differences: 13, Audited: at.Add(8 * time.Millisecond), Refused: 14, Problem: "no route", Denied: "key", Renewed: "site 7", Limit: "Calls",
+			Differences: 13, Audited: at.Add(8 * time.Millisecond), Refused: 14, Problem: "no route", Denied: "key", Limit: "Calls",
 			Retry: at.Add(12 * time.Millisecond), Heard: at.Add(16 * time.Millisecond),
 		},
 	}
@@ -141,7 +141,7 @@ func syncVectors() []vector {
 			"phase": 7., "epoch": hex.EncodeToString(s.Status.Epoch[:]), "cursor": 1., "head": 2., "contact": at, "as_of": at + 4*ms,
 			"issued": 3., "accepted": 4., "folded": 5., "chunks": 6., "chunks_done": 7., "uploads": 8., "downloads": 9.,
 			"blobs_sent": 10., "blobs_got": 11., "rebases": 12., "differences": 13., "audited": at + 8*ms, "refused": 14.,
-			"problem": "no route", "denied": "key", "renewed": "site 7", "limit": "Calls", "retry": at + 12*ms, "heard": at + 16*ms,
+			"problem": "no route", "denied": "key", "limit": "Calls", "retry": at + 12*ms, "heard": at + 16*ms,
 		},
 	}})
 }

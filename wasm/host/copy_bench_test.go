@@ -151,12 +151,11 @@ func (s *source) answer(b testing.TB, a *replica.Ask) replica.Answer {
 	out := replica.Answer{ID: a.ID, Status: 200, Header: []api.Field{{Name: "Content-Type", Value: wire.ContentType}}}
 	name, rest, _ := strings.Cut(strings.TrimPrefix(a.Path, "/v2/sync/"), "/")
 	l := s.part.Log()
-	epoch := l.Epoch()
 	switch {
 	case name == "session":
-		x := wire.SessionReply{Protocol: 1, Fold: 1}
-		x.Grants = []wire.Grant{{App: s.app, Do: s.do, Epoch: epoch, Head: l.Head(), Stable: l.Head()}}
-		if at, err := wire.DecodeSession(a.Body); err != nil || at.Partitions[0].Seq > 0 {
+		x := wire.SessionReply{Protocol: wire.Protocol, Fold: 1}
+		x.Grants = []wire.Grant{{App: s.app, Do: s.do, Opening: s.part.Opening(), Head: l.Head(), Stable: l.Head()}}
+		if at, err := wire.DecodeSession(a.Body); err != nil || at.Apps[0].Seq > 0 {
 			x.Grants[0].Do = wire.DoTail
 		}
 		out.Body = x.Encode()
@@ -198,15 +197,18 @@ func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 		return stream
 	}
 	l := s.part.Log()
-	epoch := l.Epoch()
 	at := from
 	for at < l.Head() {
+		mark := l.EpochOf(at + 1)
 		var entries []log.Entry
 		err := l.Read(at+1, func(e log.Entry) bool {
 			entries = append(entries, e)
-			return len(entries) < wire.MaxOps
+			return len(entries) < wire.MaxOps && e.Seq < mark.To
 		})
-		x := wire.Entries{Epoch: epoch, From: at, To: at + uint64(len(entries)), Block: wire.EncodeEntries(entries)}
+		x := wire.Entries{Epoch: mark.Epoch, From: at, To: at + uint64(len(entries)), Rows: wire.EncodeEntries(entries)}
+		if err == nil {
+			x.Before, err = l.Chain(at)
+		}
 		at = x.To
 		if err == nil {
 			x.Chain, err = l.Chain(at)
@@ -216,7 +218,7 @@ func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 		}
 		stream = wire.AppendFrame(stream, wire.TypeEntries, x.Encode())
 	}
-	k := wire.Checkpoint{Epoch: epoch, To: at, Head: at, Stable: at}
+	k := wire.Checkpoint{Opening: s.part.Opening(), To: at, Head: at, Stable: at}
 	stream = wire.AppendFrame(stream, wire.TypeCheckpoint, k.Encode())
 	end := wire.End{Why: wire.WhyDone}
 	stream = wire.AppendFrame(stream, wire.TypeEnd, end.Encode())

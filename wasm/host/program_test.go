@@ -65,7 +65,9 @@ func TestSameInModule(t *testing.T) {
 	open := elsewhere(t, apitest.TinyBundles(t))
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			native := run(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)
+			w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+			w.Separate()
+			native := run(t, w, seed)
 			module := run(t, apitest.NewGuestWorld(t, memkv.New(), set, nil, nil, open), seed)
 			for i, want := range native.answers {
 				if got := module.answers[i]; !bytes.Equal(got, want) {

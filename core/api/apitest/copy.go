@@ -133,12 +133,15 @@ func (c *Copy) tryPull(t testing.TB, also func(*kv.Batch)) error {
 	t.Helper()
 	from, origin := c.Partition(t), partitionOf(t, c.Origin).Log()
 	at := from.Cursor()
-	r := partition.Run{Epoch: origin.Epoch(), From: at.Seq, To: at.Seq, Attach: also}
+	r := partition.Run{Epoch: origin.EpochOf(origin.Head()).Epoch, From: at.Seq, To: at.Seq, Attach: also}
 	err := origin.Read(at.Seq+1, func(e log.Entry) bool {
 		r.Entries = append(r.Entries, e)
 		r.To = e.Seq
 		return true
 	})
+	if err == nil {
+		r.Before, err = origin.Chain(r.From)
+	}
 	if err == nil {
 		r.Chain, err = origin.Chain(r.To)
 	}

@@ -199,6 +199,28 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	}
 }
 
+// Separate lets an engine for the application alone answer, which is opened as a guest is. Both then draw the same random bytes for the log.
+func (w *World) Separate() {
+	w.openGuest = func(t testing.TB, o core.Options, app string) Guest {
+		t.Helper()
+		o.App = app
+		e, err := core.Open(o)
+		if err == nil {
+			_, err = e.Partition(app)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return separate{here{e, w}}
+	}
+}
+
+// separate is an engine that ends as by a crash, like an instance of a module.
+type separate struct{ here }
+
+// Close implements [Guest].
+func (separate) Close() error { return nil }
+
 // server returns the guest that answers: Engine, or the guest of w.openGuest. The first request opens the latter, as an engine here opens
 // an application.
 func (w *World) server(t testing.TB) Guest {

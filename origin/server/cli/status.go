@@ -127,9 +127,6 @@ func formatReplica(c *control.ReplicaStatus) string {
 	if c.Conflicts > 0 {
 		line += fmt.Sprintf(", %d conflicts", c.Conflicts)
 	}
-	if c.Renewed != "" {
-		line += "; " + c.Renewed
-	}
 	if c.Problem != "" {
 		line += ": " + c.Problem
 	}

@@ -109,7 +109,6 @@ type ReplicaStatus struct {
 	KeysAge   int64     `json:"keys_age_seconds"`  // time since the origin last sent the keys
 	Admits    string    `json:"admits,omitempty"`  // access left because of the age of the keys: "reads" or "nothing"; empty: all
 	Problem   string    `json:"problem,omitempty"` // why sync does not work; empty: it does
-	Renewed   string    `json:"renewed,omitempty"` // that an older backup of its data was restored, and when sync found it
 }
 
 // Module is the WebAssembly module that answers requests.

@@ -11,8 +11,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/kv/pebblekv"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -179,9 +177,9 @@ func (f *Folder) checkRestored() error {
 	return fmt.Errorf("%s: %w", f.Dir, err)
 }
 
-// Restore creates the new data folder dir from a backup. It verifies every picture as it copies it. All logs get a new epoch, so that
-// replicas of the backed-up folder notice the restore. A replica in the folder takes a new site at its next contact with its origin. The
-// backed-up replica may still write with the old one. If the copy fails, the new folder is empty again.
+// Restore creates the new data folder dir from a backup. It verifies every picture as it copies it. The next start opens the
+// logs as another epoch, so replicas of the backed-up folder find out what is missing. The backed-up folder and the restored one may both be used as replicas. If the copy
+// fails, the new folder is empty again.
 func Restore(ctx context.Context, backup, dir string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	from, err := openBackup(backup)
 	if err != nil {
@@ -210,9 +208,6 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	}
 	if err != nil {
 		return control.BackupStats{}, err
-	}
-	if err := renew(filepath.Join(dir, storeDir)); err != nil {
-		return control.BackupStats{}, fmt.Errorf("%s: %w", backup, err)
 	}
 	blobs, err := blob.OpenFolder(from, blob.Options{})
 	if err != nil {
@@ -263,31 +258,4 @@ func openBackup(name string) (*system.Folder, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
-}
-
-// renew gives every log of a store a new epoch.
-func renew(dir string) (err error) {
-	store, err := pebblekv.Open(dir, pebblekv.Options{FS: storeFS})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	all, err := partitions(store)
-	if err != nil {
-		return err
-	}
-	for _, app := range all {
-		l, err := openLog(store, app)
-		if err != nil {
-			return err
-		}
-		var epoch log.Epoch
-		if _, err := io.ReadFull(system.Random, epoch[:]); err != nil {
-			return fmt.Errorf("random source: %w", err)
-		}
-		if err := l.Renew(epoch); err != nil {
-			return fmt.Errorf("log of %s: %w", title(app), err)
-		}
-	}
-	return nil
 }

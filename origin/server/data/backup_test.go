@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +17,11 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestBackupComesBack restores a backup of a folder in use: it has all data, and its logs have begun another life.
+// TestBackupComesBack restores a backup of a folder in use: it has all data, and the logs of the time of the backup.
 func TestBackupComesBack(t *testing.T) {
 	u := newSampleFolder(t, t.TempDir())
 	parent := t.TempDir()
@@ -33,6 +33,7 @@ func TestBackupComesBack(t *testing.T) {
 	if copied.Files != 3 || copied.Bytes == 0 { // two pictures of inputs, one sent to be predicted
 		t.Errorf("backup of %+v, want 3 pictures", copied)
 	}
+	place := placeOf(t, u.Store, u.app)
 	u.call("DELETE", "/v2/inputs/i0", "") // after the backup
 
 	again, err := Restore(t.Context(), backup, restored, silent)
@@ -61,10 +62,11 @@ func TestBackupComesBack(t *testing.T) {
 	if note, err := system.ReadIn(f.folder, restoredFile, maxNote); err != nil || string(note) != backup+"\n" {
 		t.Errorf("the folder says it comes from %q, %v", note, err)
 	}
-	for _, app := range []catalog.AppID{catalog.Control, u.app} {
-		if epochOf(t, f.Store, app) == epochOf(t, u.Store, app) {
-			t.Errorf("the log of %s goes on as if nothing had happened", title(app))
-		}
+	if got := placeOf(t, f.Store, u.app); got != place || got == placeOf(t, u.Store, u.app) {
+		t.Errorf("the log ends at %s, want %s", got, place)
+	}
+	if got, want := placeOf(t, f.Store, catalog.Control), placeOf(t, u.Store, catalog.Control); got != want {
+		t.Errorf("the control log ends at %s, want %s", got, want)
 	}
 	if got, err := fold.Digest(f.Store, u.app); err != nil || got == ([32]byte{}) {
 		t.Errorf("digest %x, %v", got, err)
@@ -133,13 +135,18 @@ func TestEmptyFolderComesBack(t *testing.T) {
 	}
 }
 
-func epochOf(t *testing.T, store kv.Store, app catalog.AppID) log.Epoch {
+// placeOf returns the last place of a log: its epoch, entry and chain.
+func placeOf(t *testing.T, store kv.Store, app catalog.AppID) string {
 	t.Helper()
 	l, err := openLog(store, app)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.Epoch()
+	chain, err := l.Chain(l.Head())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x %d %x", l.EpochOf(l.Head()).Epoch, l.Head(), chain)
 }
 
 func TestBackupsThatCannotBe(t *testing.T) {

@@ -54,7 +54,7 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, e
 func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
 	if m := s.mount(r.Path); m != nil {
 		if m.Live {
-			authorizeSocket(ctx, r)
+			readOffers(ctx, r)
 		}
 		caller, err := m.caller(s.ctx, r)
 		if err != nil {

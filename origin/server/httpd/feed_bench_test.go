@@ -39,7 +39,7 @@ func BenchmarkIdleStreams(b *testing.B) {
 		var conns []net.Conn
 		for range streams {
 			c := l.dial("192.0.2.1")
-			fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n\r\n", w.App, w.Key)
+			fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n%s\r\n\r\n", w.App, w.Key, protocol)
 			conns = append(conns, c)
 			buffer := make([]byte, 64<<10)
 			for err := error(nil); err == nil; { // until the stream is idle

@@ -110,6 +110,19 @@ func (p *feedServer) appRecordSeq() uint64 {
 	return seq
 }
 
+// protocol is the header that names the version of the protocol.
+const protocol = "Sync-Protocol: 2"
+
+// place returns the query of a reader that has the log up to an entry.
+func (p *feedServer) place(l log.Log, seq uint64) string {
+	p.t.Helper()
+	chain, err := l.Chain(seq)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return fmt.Sprintf("epoch=%x&since=%d&chain=%x&register=%d", l.EpochOf(seq).Epoch, seq, chain, p.appRecordSeq())
+}
+
 // listener is one answer to changes as it comes.
 type listener struct {
 	t    *testing.T
@@ -127,6 +140,7 @@ func (p *feedServer) listen(query string, header ...string) *listener {
 	if len(header) == 0 {
 		header = []string{"Authorization: Key " + p.Key}
 	}
+	header = append(header, protocol)
 	fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&%s HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", p.App, query, strings.Join(header, "\r\n"))
 	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, x)), nil)
 	if err != nil || res.StatusCode != 200 || res.Header.Get("Cache-Control") != "no-store" {
@@ -198,8 +212,7 @@ func TestPoll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.appRecordSeq())
-		x = p.listen(at)
+		x = p.listen(p.place(part.Log(), part.Log().Head()) + "&live=poll")
 		go func() {
 			time.Sleep(7 * time.Second)
 			p.write(1, 1)
@@ -209,7 +222,7 @@ func TestPoll(t *testing.T) {
 		if d := time.Since(began); d != 7*time.Second {
 			t.Errorf("an entry after 7 s came after %v", d)
 		}
-		x = p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.appRecordSeq()))
+		x = p.listen(p.place(part.Log(), part.Log().Head()) + "&live=poll")
 		x.expect(wire.TypeCheckpoint)
 		x.expect(wire.TypeCheckpoint)
 		x.ends(wire.WhyDone)
@@ -366,7 +379,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		_ = x.conn.Close()
 		at := run.To
-		for x := p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=0", l.Epoch(), at, p.appRecordSeq())); at < l.Head(); {
+		for x := p.listen(p.place(l, at) + "&live=0"); at < l.Head(); {
 			next, err := wire.DecodeEntriesFrame(x.expect(wire.TypeEntries).Body)
 			if err != nil || next.From != at {
 				t.Fatalf("after %d it goes on from %d, %v", at, next.From, err)
@@ -416,7 +429,7 @@ func TestTooManyReaders(t *testing.T) {
 			open = append(open, x)
 		}
 		c := p.l.dial("192.0.2.1")
-		ask := "GET /v2/sync/changes?app=" + p.App + "&live=poll HTTP/1.1\r\nHost: h\r\nAuthorization: Key " + p.Key + "\r\n\r\n"
+		ask := "GET /v2/sync/changes?app=" + p.App + "&live=poll HTTP/1.1\r\nHost: h\r\nAuthorization: Key " + p.Key + "\r\n" + protocol + "\r\n\r\n"
 		fmt.Fprint(c, ask)
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil || res.StatusCode != 429 || res.Header.Get("Retry-After") != "5" {
@@ -433,14 +446,13 @@ func TestTooManyReaders(t *testing.T) {
 	})
 }
 
-// TestFeedSocket has the same frames as messages of a WebSocket, whose credential stands among the
-// protocols.
+// TestFeedSocket receives the same frames as messages of a WebSocket. The credential and the version are among the protocols that it offers.
 func TestFeedSocket(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		c := p.l.dial("192.0.2.1")
 		d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }}
 		k, _, err := d.Dial("ws://h/v2/sync/changes?app="+p.App+"&since=0&live=stream", http.Header{
-			"Sec-WebSocket-Protocol": {"sightline.sync, " + credentialOf("Key "+p.Key)}, "Accept-Encoding": {"zstd"},
+			"Sec-WebSocket-Protocol": {"sightline.sync, sync-protocol.2, " + credentialOf("Key "+p.Key)}, "Accept-Encoding": {"zstd"},
 		})
 		if err != nil {
 			t.Fatal(err)

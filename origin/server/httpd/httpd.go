@@ -314,7 +314,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	base := s.ctx
 	if m.Live {
 		base = s.live
-		authorizeSocket(ctx, r)
+		readOffers(ctx, r)
 	}
 	call, cancel := context.WithTimeout(base, cmp.Or(m.CallTimeout, callTimeout))
 	var late *stream

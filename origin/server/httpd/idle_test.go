@@ -36,7 +36,7 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 	buffer := make([]byte, 64<<10)
 	begin := func() net.Conn {
 		c := p.l.dial("192.0.2.1")
-		fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n%s\r\n", p.App, p.Key, upgrade)
+		fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n%s\r\n%s\r\n", p.App, p.Key, protocol, upgrade)
 		return c
 	}
 	// receive reads for the duration d, and returns the number of bytes and the first line.

@@ -16,20 +16,22 @@ import (
 
 // If the client asks for a WebSocket, the server sends a live answer over it (RFC 6455). The output of the handler between two flushes is
 // one binary message. The server reads and drops messages of the client, except for a close, which ends the call. A page cannot set headers
-// on a WebSocket, so the credential may be among the protocols that it offers:
+// on a WebSocket, so the credential and the version of the protocol may be among the protocols that it offers:
 //
-//	new WebSocket(url, ["sightline.sync", "authorization." + base64url("Bearer …")])
+//	new WebSocket(url, ["sightline.sync", "sync-protocol.2", "authorization." + base64url("Bearer …")])
 //
 // This API uses no cookies, so pages of any site may connect, as they may send requests.
 
 const (
 	socketProtocol = "sightline.sync" // the protocol that the server selects
 	socketSecret   = "authorization." // prefix of an offered protocol that contains the credential
-	socketReceives = 4 << 10          // maximum number of bytes of a client's message
-	socketFarewell = 2 * time.Second  // time for the client to take the last message and to answer it
-	socketGathered = liveChunkBytes   // bytes that stay allocated for the next message
-	socketMost     = 1 << 20          // maximum size of a message; more output is sent without a flush
-	socketBuffers  = liveChunkBytes   // size of each of the library's two buffers
+	socketVersion  = "sync-protocol." // prefix of an offered protocol that contains the version, for the header versionHeader
+	versionHeader  = "Sync-Protocol"
+	socketReceives = 4 << 10         // maximum number of bytes of a client's message
+	socketFarewell = 2 * time.Second // time for the client to take the last message and to answer it
+	socketGathered = liveChunkBytes  // bytes that stay allocated for the next message
+	socketMost     = 1 << 20         // maximum size of a message; more output is sent without a flush
+	socketBuffers  = liveChunkBytes  // size of each of the library's two buffers
 	codeWhole      = websocket.CloseNormalClosure
 	codeCut        = websocket.CloseInternalServerErr
 )
@@ -44,21 +46,38 @@ var upgrader = websocket.FastHTTPUpgrader{
 // wantsSocket reports whether a request asks for a WebSocket.
 func wantsSocket(ctx *fasthttp.RequestCtx) bool { return websocket.FastHTTPIsWebSocketUpgrade(ctx) }
 
-// authorizeSocket sets r.Authorization to the credential in the protocols that a WebSocket request offers.
-func authorizeSocket(ctx *fasthttp.RequestCtx, r *api.Request) {
-	if r.Authorization != "" || !wantsSocket(ctx) {
+// readOffers sets r.Authorization and the version of the protocol to those in the protocols that a WebSocket request offers. Headers of the
+// request count first.
+func readOffers(ctx *fasthttp.RequestCtx, r *api.Request) {
+	if !wantsSocket(ctx) {
 		return
 	}
 	offered := field(ctx.Request.Header.RawHeaders(), "Sec-WebSocket-Protocol")
-	for offer := range strings.SplitSeq(offered, ",") {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(offer), socketSecret); ok {
-			value, err := base64.RawURLEncoding.DecodeString(text)
-			if err == nil {
-				r.Authorization = string(value)
-			}
-			return
+	if r.Authorization == "" {
+		value, err := base64.RawURLEncoding.DecodeString(offer(offered, socketSecret))
+		if err == nil {
+			r.Authorization = string(value)
 		}
 	}
+	if version := offer(offered, socketVersion); version != "" && r.Header(versionHeader) == "" {
+		header := r.Header
+		r.Header = func(name string) string {
+			if name == versionHeader {
+				return version
+			}
+			return header(name)
+		}
+	}
+}
+
+// offer returns the first of the offered protocols with a prefix, without the prefix. It returns "" if there is none.
+func offer(offered, prefix string) string {
+	for one := range strings.SplitSeq(offered, ",") {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(one), prefix); ok {
+			return text
+		}
+	}
+	return ""
 }
 
 // socket switches the connection to the WebSocket protocol. The library then calls t.serve.

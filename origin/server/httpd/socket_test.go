@@ -139,6 +139,37 @@ func TestSocket(t *testing.T) {
 	})
 }
 
+// TestSocketOffers calls with protocols in several forms. The handler gets the credential and the version that a page offers; a header of the
+// request counts first.
+func TestSocketOffers(t *testing.T) {
+	got := make(chan string, 1)
+	_, addr := start(t, live(&answering{serve: func(_ context.Context, r *api.Request) api.Response {
+		got <- fmt.Sprintf("%q %q %q", r.Authorization, r.Header("Sync-Protocol"), r.Header("Host"))
+		return api.Response{Status: 426, ContentType: "application/json", Body: []byte("{}")}
+	}}))
+	offer := func(protocols string) string { return "Sec-WebSocket-Protocol: " + protocols + "\r\n" }
+	for _, tt := range []struct{ name, headers, want string }{
+		{"both", offer("sightline.sync, sync-protocol.2, " + credential), `"Key k" "2" "h"`},
+		{"both in another order", offer(credential + ",sync-protocol.2,sightline.sync"), `"Key k" "2" "h"`},
+		{"a version and no credential", offer("sync-protocol.2"), `"" "2" "h"`},
+		{"a credential and no version", offer("sightline.sync, " + credential), `"Key k" "" "h"`},
+		{"an empty version", offer("sync-protocol., " + credential), `"Key k" "" "h"`},
+		{"the first of two", offer("sync-protocol.3, sync-protocol.2"), `"" "3" "h"`},
+		{"headers", "Authorization: Key j\r\nSync-Protocol: 1\r\n" + offer("sync-protocol.2, "+credential), `"Key j" "1" "h"`},
+		{"no offer", "", `"" "" "h"`},
+	} {
+		answers, _ := exchange(t, addr, "GET /v2/live HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"+tt.headers+"\r\n")
+		if have := <-got; have != tt.want || statusesOf(answers) != "426" {
+			t.Errorf("%s: %s, status %s, want %s and 426", tt.name, have, statusesOf(answers), tt.want)
+		}
+	}
+	exchange(t, addr, "GET /v2/live HTTP/1.1\r\nHost: h\r\n"+offer("sync-protocol.2, "+credential)+"\r\n")
+	if have := <-got; have != `"" "" "h"` {
+		t.Errorf("without an upgrade the handler gets %s", have)
+	}
+}
+
 // TestSocketOfWhoLeaves: the call ends if its client closes the socket, hangs up, or sends too large a message.
 func TestSocketOfWhoLeaves(t *testing.T) {
 	for name, leave := range map[string]func(*websocket.Conn, net.Conn){

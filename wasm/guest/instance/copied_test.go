@@ -221,7 +221,7 @@ func (k *replicaPage) digest(t testing.TB) {
 	}
 	view := p.View()
 	defer view.Close()
-	want := abi.DigestReply{Epoch: p.Log().Epoch(), Seq: view.Seq()}
+	want := abi.DigestReply{Epoch: p.Log().EpochOf(view.Seq()).Epoch, Seq: view.Seq()}
 	err = p.ReadConfirmed(func(r kv.Reader) (err error) {
 		want.Digest, err = fold.Digest(r, app)
 		return err

@@ -8,7 +8,7 @@ type syncCall struct {
 	id           string
 	summary      string
 	note         string
-	query        []string // names of the parameters, among those of the components
+	parameters   []string // names, among those of the components
 	request      object   // content; nil: there is no body
 	answers      []reply
 	open         bool // asks for no credential
@@ -35,6 +35,9 @@ var octets = object{{"application/octet-stream", object{{"schema", text(member{"
 // appQuery is the query parameter that names an application.
 var appQuery = []string{"sync_app"}
 
+// versionedQuery are the parameters of a call that names an application and the version of the protocol.
+var versionedQuery = []string{"sync_protocol", "sync_app"}
+
 // calls are the calls of the protocol, in the order of sync/README.md.
 var calls = []syncCall{
 	{
@@ -47,7 +50,9 @@ var calls = []syncCall{
 		method: "GET", path: "/sync/changes", id: "readSyncChanges", summary: "Pull the log",
 		note: "Frames with the entries of the log after a cursor. Data that an entry needs comes before the entry. " +
 			"With `live`, the call waits for more. A WebSocket on the same path sends the same frames as binary messages.",
-		query: []string{"sync_app", "sync_epoch", "sync_since", "sync_register", "sync_live", "sync_vectors"},
+		parameters: []string{
+			"sync_protocol", "sync_app", "sync_opening", "sync_epoch", "sync_since", "sync_chain", "sync_register", "sync_live", "sync_vectors", "sync_only",
+		},
 		answers: []reply{{200, "A stream of frames.", object{
 			{syncType, object{{"schema", text(member{"format", "binary"}, member{"description", "The frames of sync/README.md."})}}},
 		}}},
@@ -57,54 +62,54 @@ var calls = []syncCall{
 		note: "The operations of a replica, in sequence. The origin skips those that it already has, so sending them again is safe. " +
 			"It accepts all of them or the first ones. If an operation names a missing picture, the answer is the refusal `blobs` of " +
 			"sync/README.md: upload the picture and push again.",
-		query: appQuery, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
+		parameters: versionedQuery, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
 	},
 	{
 		method: "POST", path: "/sync/back", id: "giveSyncBack", summary: "Give back entries",
-		note: "Entries of the log that an origin lost when it was restored from a backup, as a replica has kept them. The origin appends " +
-			"those that it lacks and lists as conflicts those that it cannot take. One entry can also show that the disk of the origin was set back to an older copy; the answer is then 409 with the log's new epoch.",
-		query: appQuery, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
+		note: "Entries that the origin's log lacks after a restore, or because its disk went back in time, as a replica has kept them. The " +
+			"origin appends the operations that it lacks. It lists as conflicts those without an effect or without their picture.",
+		parameters: versionedQuery, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
 	},
 	{
 		method: "GET", path: "/sync/snapshot", id: "readSyncSnapshot", summary: "Get the manifest of a snapshot",
-		note:  "The snapshot that `name` names, while the origin stores it, or a new one.",
-		query: []string{"sync_app", "sync_vectors", "sync_name"}, answers: []reply{{200, "Success.", message("Manifest")}},
+		note:       "The snapshot that `name` names, while the origin stores it, or a new one.",
+		parameters: []string{"sync_protocol", "sync_app", "sync_opening", "sync_vectors", "sync_name", "sync_least"}, answers: []reply{{200, "Success.", message("Manifest")}},
 	},
 	{
 		method: "GET", path: "/sync/snapshot/{hash}", id: "readSyncChunk", summary: "Get a chunk of a snapshot",
-		note:  "A chunk, or an object that versions name. 404 if the origin no longer stores it: then get the newest manifest.",
-		query: appQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
+		note:       "A chunk, or an object that versions name. 404 if the origin no longer stores it: then get the newest manifest.",
+		parameters: versionedQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
 		method: "GET", path: "/sync/digest", id: "readSyncDigest", summary: "Get the digest of the state",
-		note:  "For comparing states.",
-		query: []string{"sync_app", "sync_at"}, answers: []reply{{200, "Success.", message("Digest")}},
+		note:       "For comparing states.",
+		parameters: []string{"sync_protocol", "sync_app", "sync_at"}, answers: []reply{{200, "Success.", message("Digest")}},
 	},
 	{
 		method: "POST", path: "/sync/dates", id: "readSyncDates", summary: "Get dates of pictures",
-		note:  "For derived records of an earlier release, at most 512.",
-		query: appQuery, request: message("DatesRequest"), answers: []reply{{200, "Success.", message("Dates")}},
+		note:       "For derived records of an earlier release, at most 512.",
+		parameters: appQuery, request: message("DatesRequest"), answers: []reply{{200, "Success.", message("Dates")}},
 	},
 	{
 		method: "POST", path: "/sync/blobs/have", id: "haveSyncBlobs", summary: "Check which pictures are stored",
-		note:  "Pictures of an application, by hash. A hash gives no access: pictures of other applications count as missing.",
-		query: appQuery, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
+		note:       "Pictures of an application, by hash. A hash gives no access: pictures of other applications count as missing.",
+		parameters: appQuery, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/blobs/{hash}", id: "readSyncBlob", summary: "Get a picture or an object",
-		query: appQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
+		parameters: appQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
 		method: "PUT", path: "/sync/blobs/{hash}", id: "putSyncBlob", summary: "Upload a picture or an object",
 		note: "The whole content or, with `Content-Range`, one piece after another. It is visible only when it is complete and its hash " +
 			"is right.",
-		query: appQuery, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
+		parameters: appQuery, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/keys", id: "readSyncKeys", summary: "Get application record and keys",
 		note: "The register: what a replica needs of its application's record and keys. Deleted keys are absent. " +
 			"After tokens were revoked, the client has another generation than the tokens.",
-		query: []string{"sync_app", "sync_since"}, answers: []reply{{200, "Success.", message("AppRecord")}, {204, "Not changed.", nil}},
+		parameters: []string{"sync_app", "sync_since"}, answers: []reply{{200, "Success.", message("AppRecord")}, {204, "Not changed.", nil}},
 	},
 	{
 		method: "POST", path: "/sync/enrol", id: "enrolEdge", summary: "Enrol an edge", open: true,
@@ -129,12 +134,12 @@ func (c *syncCall) item() object {
 		security = []object{}
 	}
 	o = o.with(member{"security", security})
-	if len(c.query) > 0 {
-		var query []object
-		for _, name := range c.query {
-			query = append(query, object{{"$ref", "#/components/parameters/" + name}})
+	if len(c.parameters) > 0 {
+		var list []object
+		for _, name := range c.parameters {
+			list = append(list, object{{"$ref", "#/components/parameters/" + name}})
 		}
-		o = o.with(member{"parameters", query})
+		o = o.with(member{"parameters", list})
 	}
 	if c.request != nil {
 		o = o.with(member{"requestBody", object{{"required", true}, {"content", c.request}}})
@@ -163,12 +168,26 @@ var refused = object{
 	{"content", object{message("Refusal")[0], {jsonType, object{{"schema", ref("Error")}}}}},
 }
 
-// syncParameters are the parameters in the queries and paths of the protocol's calls.
+// sixteenBytes are 16 bytes in hexadecimal digits.
+var sixteenBytes = text(member{"pattern", "^[0-9a-f]{32}$"})
+
+// syncParameters are the parameters in the headers, queries and paths of the protocol's calls.
 var syncParameters = object{
+	{"sync_protocol", object{
+		{"name", "Sync-Protocol"},
+		{"in", "header"},
+		{"required", true},
+		{"description", "Version of the protocol. Otherwise the answer is 426 with the refusal `protocol`."},
+		{"schema", text(oneOf("2"))},
+	}},
 	inQuery("sync_app", "app", true, "ID of the application.", hex32),
-	inQuery("sync_epoch", "epoch", false,
-		"Epoch of the log that the cursor belongs to, in hexadecimal digits. Omitted: start at the beginning.", text(member{"pattern", "^[0-9a-f]{32}$"})),
+	inQuery("sync_opening", "opening", false,
+		"Opening of the log in the replica's session. If the log has another one, the answer is 409 with the refusal `epoch`.", sixteenBytes),
+	inQuery("sync_epoch", "epoch", false, "Epoch of the entry at the cursor, in hexadecimal digits. Omitted: start at the beginning.", sixteenBytes),
 	inQuery("sync_since", "since", false, "Return what follows this entry.", whole()),
+	inQuery("sync_chain", "chain", false, "Digest of the log up to the cursor, in hexadecimal digits.", sixteenBytes),
+	inQuery("sync_only", "only", false, "`entries`: no register and no data that entries need.", text(oneOf("entries"))),
+	inQuery("sync_least", "least", false, "Entry that the snapshot must include.", whole()),
 	inQuery("sync_register", "register", false, "Entry of the control log that the replica's register is from.", whole()),
 	inQuery("sync_live", "live", false,
 		"`0`: return the existing entries. `poll`: the same, but wait up to 25 s if there are none. `stream`: continue with new entries, "+

@@ -577,14 +577,12 @@ export interface ReplicaStatus {
   problem: string;
   /** reason why the origin refused this replica a session; empty: it did not */
   denied: string;
-  /** time and description of the last restored older copy, here or at the origin, for people; empty: none */
-  renewed: string;
   /** name of the origin's limit that stops the pushes of this replica, such as wire.LimitCalls; empty: none */
   limit: string;
 }
 
 export function getReplicaStatus(r: Reader): ReplicaStatus {
-  const x: ReplicaStatus = {phase: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, differences: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: '', limit: ''};
+  const x: ReplicaStatus = {phase: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, differences: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', limit: ''};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -655,9 +653,6 @@ export function getReplicaStatus(r: Reader): ReplicaStatus {
         break;
       case 33:
         x.denied = r.text();
-        break;
-      case 34:
-        x.renewed = r.text();
         break;
       case 35:
         x.limit = r.text();

@@ -4,6 +4,7 @@ import type { Credential } from './credential.ts';
 import { Reader } from './envelope.ts';
 
 const contentType = 'application/vnd.sightline.sync';
+const protocol: [name: string, value: string] = ['Sync-Protocol', '2'];
 const answerTime = 30_000; // ms until an answer must begin: longer than an origin delays an answer until it has new entries
 const largeBody = 64 << 10; // bytes of a body that has no time limit, because the time to send it is unknown
 
@@ -78,7 +79,12 @@ export async function join(base: string, app: string, credential: Credential): P
   const query = `app=${app}&since=0&register=0&live=0`;
   const stop = new AbortController();
   try {
-    const ask: Request = { method: 'GET', path: '/v2/sync/changes', query, header: [['Accept', contentType]] };
+    const ask: Request = {
+      method: 'GET',
+      path: '/v2/sync/changes',
+      query,
+      header: [['Accept', contentType], protocol],
+    };
     const response = await send(base, credential, ask, stop);
     if (response.status !== 200) throw await readRefusal(response);
     const register = await firstRegister(response);

@@ -96,7 +96,7 @@ test('the register of an application', async (t) => {
   const requests: string[] = [];
   let answer: (r: ServerResponse) => void = () => {};
   const base = await origin(t, (request, response) => {
-    requests.push(`${request.url} ${request.headers.authorization}`);
+    requests.push(`${request.url} ${request.headers['sync-protocol']} ${request.headers.authorization}`);
     answer(response);
   });
   const respond = (status: number, kind: string, body: Uint8Array | string) => (r: ServerResponse) =>
@@ -112,11 +112,11 @@ test('the register of an application', async (t) => {
   const record = await join(base, app, credential);
   assert.equal(record.seq, 12);
   assert.deepEqual(record.data, data);
-  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&since=0&register=0&live=0 Key k`]);
+  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&since=0&register=0&live=0 2 Key k`]);
 
   requests.length = 0;
   await join(base, app, signedOut); // so that the origin still reports whether the application was deleted
-  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&since=0&register=0&live=0 Bearer none`]);
+  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&since=0&register=0&live=0 2 Bearer none`]);
 
   const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).finish();
   const failures: [string, RegExp, (r: ServerResponse) => void][] = [

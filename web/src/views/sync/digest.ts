@@ -17,7 +17,11 @@ export function compare(local: Digest, remote: Digest): 'equal' | 'differ' | 'el
 
 /** Requests the origin's digest of an application, with an access token. */
 export async function originDigest(app: string, token: string): Promise<Digest> {
-  const headers = { Authorization: `Bearer ${token}`, Accept: 'application/vnd.sightline.sync' };
+  const headers = {
+    Authorization: `Bearer ${token}`,
+    Accept: 'application/vnd.sightline.sync',
+    'Sync-Protocol': '2',
+  };
   const query = new URLSearchParams({ app });
   const answer = await fetch(`/v2/sync/digest?${query}`, { headers, cache: 'no-store' }).catch(() => undefined);
   if (!answer) throw new Failure(0);

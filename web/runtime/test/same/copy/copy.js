@@ -81,7 +81,7 @@ export async function copies(step, server, browser) {
   /** Returns the digest of the origin's state, and its log entry. */
   const originDigest = async () => {
     const r = await fetch(`${ORIGIN}/v2/sync/digest?app=${app}`, {
-      headers: { Authorization: `Key ${key}`, Accept: 'application/vnd.sightline.sync' },
+      headers: { Authorization: `Key ${key}`, Accept: 'application/vnd.sightline.sync', 'Sync-Protocol': '2' },
     });
     same(r.status, 200, 'status of the digest');
     const d = new Map(fields(new Uint8Array(await r.arrayBuffer()).subarray(1)));
