@@ -340,12 +340,12 @@ var mutants = []mutant{
 		to:   "(g.Opening == m.back.done || $ && m.back.done != (log.Epoch{})) {",
 	},
 	{
-		name: "frames are offered once, whether or not they arrive", file: "sync/replica/back.go",
-		from: "	case endsBack(r, status):\n		m.back = back{}\n",
-		to:   "	case endsBack(r, status):\n		opening := b.opening\n		if m.back = (back{}); $ {\n			m.back.done = opening\n		}\n",
+		name: "the first request of frames counts for all", test: "sync/replica TestBackInRequests", file: "sync/replica/back.go",
+		from: "	b.next, b.frames, b.ops, b.most, b.bad = b.after, nil, nil, 0, 0\n",
+		to:   "	b.next, b.frames, b.ops, b.most, b.bad = b.after, nil, nil, 0, 0\n	if $ {\n		b.next = 1 << 40\n	}\n",
 	},
 	{
-		name: "a snapshot lacks what the replica gave back", file: "sync/replica/rebase.go",
+		name: "a snapshot lacks what the replica gave back", test: "sync/replica TestOlderSnapshot", file: "sync/replica/rebase.go",
 		from: "		return m.origin.head, nil\n",
 		to:   "		if $ {\n			return 0, nil\n		}\n		return m.origin.head, nil\n",
 	},

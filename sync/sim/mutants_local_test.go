@@ -17,7 +17,7 @@ var localMutants = []mutant{
 		to:   "g.Do == wire.DoRefused && (!g.Drain || $) {",
 	},
 	{
-		name: "a local-only log is given nothing", test: "TestLocalOnly", file: "sync/feed/session.go",
+		name: "a local-only log is given nothing", test: "sync/feed TestDrainFinds", file: "sync/feed/session.go",
 		from: "	return g, c.find(p, at, &g)\n",
 		to:   "	err = c.find(p, at, &g)\n	g.Lacks = g.Lacks && !$\n	return g, err\n",
 	},
