@@ -220,8 +220,8 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 // writes checks that the caller may write as the writer of a push: it has the writer's secret. Those of version 0.1.0 are sites: an edge
 // writes as its own without a secret.
 //
-// An origin that was restored from a backup of before the lease does not know the site, and accepts it: nothing leases its number again, so no
-// other replica has it.
+// An origin that was restored from a backup of before the lease does not know the site, and accepts it. No lease gives
+// its number again, but an edge that enrols later may get it. The site is then refused: see EdgeSite.
 func (c *call) writes(m *wire.Push) error {
 	refused := &wire.Refusal{Code: wire.RefusedWriter, Detail: fmt.Sprintf("the secret is not that of the writer %v", m.Writer)}
 	if !m.Writer.IsSite() {
