@@ -1,21 +1,21 @@
 // Package feed is the origin's side of the sync protocol: the calls below /v2/sync. Package wire has the messages, and sync/README.md is
 // the specification.
 //
-//	POST session             request ──▶ site, what to do about each application, limits
+//	POST session             request ──▶ what to do about each application, limits
 //	GET  changes             app record, derived, objects, entries … checkpoint … keepalive …
-//	POST push                operations of one site ──▶ the last one that the log has
+//	POST push                operations of one writer ──▶ the last one that the log has
 //	GET  snapshot[/HASH]     manifest, chunks
 //	GET  digest              digest of the state
-//	POST back                entries that a restored log lost ──▶ the last one that it took back
+//	POST back                frames that a log lacks ──▶ the last entry that it took back
 //	POST dates               dates of pictures, for derived records of an earlier release
 //	POST blobs/have          pictures and objects that the origin has, and partial uploads
 //	GET, HEAD, PUT blobs/HASH    a picture or an object, any part of it
 //	GET  keys                the app record
-//	POST enrol               an edge's token, once ──▶ its site
+//	POST enrol               an edge's token, once ──▶ its identity
 //
 // The caller is an application's key or token with every scope, or an edge that signs with its key. A request has access only to
 // the application that it names, and an edge only to those that it replicates. For all others, log, pictures and snapshots do not exist. A
-// caller may use a site only with the site's secret. Knowing a hash gives no access: the origin returns bytes only if the application
+// caller may write as a writer only with its secret. Knowing a hash gives no access: the origin returns bytes only if the application
 // refers to them or one of its replicas has uploaded them.
 //
 // A reader costs as much as the frames it gets. The feed has no queue: when the connection has accepted a frame, the feed makes the next

@@ -15,7 +15,7 @@ import (
 
 // push accepts operations of one writer. The accepted ones are always the first ones of a push.
 //
-//	body ─▶ application, writer, epoch ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
+//	body ─▶ application, writer, opening ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
 //	                                       │ had: skipped        │
 //	                                       └ gap: 409            └ missing: those before it, or 409
 //

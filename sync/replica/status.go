@@ -58,7 +58,7 @@ func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 // Status is the state of the replica and the last known state of the origin.
 type Status struct {
 	Phase    Phase     `wire:"1,max=Purged"`
-	Epoch    log.Epoch `wire:"3"`     // epoch of the log
+	Epoch    log.Epoch `wire:"3"`     // epoch of the cursor
 	Cursor   uint64    `wire:"4"`     // last folded entry
 	Head     uint64    `wire:"5"`     // last entry of the origin's log at Contact, or later
 	Contact  time.Time `wire:"24,ns"` // last time when the origin answered; zero: never
