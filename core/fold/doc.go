@@ -18,6 +18,18 @@
 //   - A concept exists from its first use. It can be deleted while nothing uses it, and its next use creates it again.
 //   - A horizon drops removals below it, and refuses writes below it: stale.
 //
+// Version 2 has four more. A concept delete has no effect if something uses the concept, or a later write named it. An edit of a prediction
+// creates its concepts. A version that was trained again for another network has the detail of its result. An input fetched with a picture makes
+// an input ready that ended at 30101, 30105 or 30300; every other result for an input that has ended has no effect.
+//
+// By version 3 the names in the log decide which things live, and not their order:
+//
+//   - An operation with its clock or its made clock below the horizon is stale. Deletions, rules and refused operations always count.
+//   - A deletion whose thing was not folded yet is kept, and the thing is superseded when it comes.
+//   - A deletion of all inputs names the newest input of each writer that its maker saw. It deletes these and all earlier inputs of these
+//     writers, also those that come later, which are gone. Without these names it deletes the inputs before it in the log, like version 1.
+//   - A horizon drops the kept deletions below it, and the names of a writer if all its clocks are below. Sites of version 0.1.0 stay.
+//
 // The same rules fold a replica's operations that are not in the log yet over its state ([NewPending]). When more of the log comes, the
 // replica undoes them. Only the ordinals of their inputs differ from those that the log will give.
 //

@@ -31,9 +31,6 @@ func (p *program) tables(page []byte) ([]byte, error) {
 			_, many := list(f)
 			fmt.Fprintf(&b, "| %d %s%s | %s | %s |\n", f.number, snake(f.name), star(many), p.tableType(f, shown), strings.ReplaceAll(f.doc, "|", `\|`))
 		}
-		if numbers := m.directives["reserved"]; numbers != nil {
-			fmt.Fprintf(&b, "| %s | | reserved: earlier versions used it |\n", strings.Join(numbers, ", "))
-		}
 		b.Write(parts[3])
 		return bytes.ReplaceAll(b.Bytes(), []byte("|  |"), []byte("| |"))
 	})
