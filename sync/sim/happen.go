@@ -59,7 +59,9 @@ func (w *world) happen() {
 
 // disaster replaces a disk by an older state of it, or stores a backup of the origin for that.
 func (w *world) disaster(r *party) {
-	switch w.rng.IntN(5) {
+	switch w.rng.IntN(6) {
+	case 5:
+		r.twin()
 	case 0:
 		r.rollback()
 		if w.rng.IntN(2) == 0 { // one fault rolls back both disks

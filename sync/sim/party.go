@@ -27,6 +27,7 @@ type party struct {
 	node
 	promises
 	number int
+	user   int   // number in its credential: that of the party that it is a copy of
 	edge   *edge // nil if the replica sends a key
 	old    bool  // whether it runs an older version, which does not know newRules and stores no tokens
 	purged bool  // whether it received a Purge and deleted its data
@@ -292,7 +293,7 @@ func (r *party) by() string {
 	if r.edge != nil {
 		return auth.ByToken // callers of an edge have tokens
 	}
-	return fmt.Sprintf("replica%d", r.number)
+	return fmt.Sprintf("replica%d", r.user)
 }
 
 // token returns the token of a caller of an edge, with the generation that the edge knows. It is zero for other replicas and for an older

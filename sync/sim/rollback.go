@@ -64,6 +64,23 @@ func (r *party) rollback() {
 	}
 }
 
+// twin starts a copy of the replica from its image, and both run from then on. Each run has one at most.
+func (r *party) twin() {
+	w := r.world
+	if r.image == nil || r.purged || w.stats.Twins > 0 || w.o.LocalOnly || w.o.Memory {
+		return
+	}
+	w.stats.Twins++
+	t := &party{node: w.node(), number: len(w.parties), user: r.user, promises: r.image.promises.clone(), old: r.old, small: r.small, base: r.base}
+	t.disk, t.blobs = r.image.disk.Copy(), r.blobs
+	if r.edge != nil {
+		e := r.image.edge
+		t.edge, e.revoked, e.was = &e, r.edge.revoked, r.edge.was
+	}
+	w.parties = append(w.parties, t)
+	t.runWithCuts(t.start)
+}
+
 // checkToken checks I8: a pending operation is stored with the token of the caller who submitted it.
 func (r *party) checkToken(dot log.Dot) error {
 	was, ok := r.world.oracle.issued[dot]

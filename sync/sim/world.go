@@ -34,7 +34,7 @@ type Stats struct {
 	Restores                int
 	Twice                   int // restores of the same backup before the first contact
 	Full                    int // times a disk became full
-	Rollbacks               int // rollbacks of replicas' disks
+	Rollbacks, Twins        int // rollbacks of replicas' disks; copies of replicas that run at the same time
 	Used, Forgiven          int // names that replicas gave twice; operations of such names that nothing can tell apart
 	Spoiled                 int // replicas with a state that only an audit finds to differ
 	Owed, Listed            int // operations that a restore removed and replicas had; those that are not in the log at the end
@@ -117,7 +117,7 @@ func (w *world) open() error {
 	}
 	small := w.rng.IntN(8) == 0
 	for i := range 3 + w.rng.IntN(3) {
-		r := &party{node: w.node(), number: i, promises: promises{refused: map[log.Dot]refusal{}, ords: map[uint32]log.Dot{}}}
+		r := &party{node: w.node(), number: i, user: i, promises: promises{refused: map[log.Dot]refusal{}, ords: map[uint32]log.Dot{}}}
 		r.old, r.small = w.rng.IntN(3) == 0, small || w.rng.IntN(8) == 0
 		w.parties = append(w.parties, r)
 		if i == 0 && w.rng.IntN(4) == 0 { // signing is expensive

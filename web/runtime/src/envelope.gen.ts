@@ -533,7 +533,7 @@ export function putReplica(w: Writer, x: Replica): Writer {
 
 export interface ReplicaStatus {
   phase: number;
-  /** epoch of the log */
+  /** epoch of the cursor */
   epoch?: Uint8Array<ArrayBuffer>;
   /** last folded entry */
   cursor: number;
