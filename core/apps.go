@@ -42,10 +42,11 @@ type apps struct {
 // application is an application with its background workers.
 type application struct {
 	ID           string
-	Partition    *partition.Partition
+	Partition    *partition.Partition            // the part that Origin or Copy contains
+	Origin       *partition.Origin               // nil at a replica
+	Copy         *partition.Copy                 // nil at an origin; the origin's log determines the network of a replica
 	current      atomic.Pointer[api.Application] // the application as requests use it
 	inputs       *ingest.Worker
-	isReplica    bool // it replicates an application of an origin, whose log determines its network
 	hasUnsettled bool // only for Step: pictures of pending operations and conflicts may be pinned
 	renewal
 
@@ -57,7 +58,7 @@ func (a *application) caller() string { return a.current.Load().Caller() }
 // show updates the application that requests use to its record.
 func (a *application) show(record *catalog.App) {
 	a.current.Store(&api.Application{
-		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
+		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition, Origin: a.Origin, Copy: a.Copy,
 		Training: func(v *catalog.Version) (float64, bool) { return a.queue().Progress(v) },
 	})
 }
@@ -165,10 +166,6 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	if copied > 0 { // an app record came from an origin, so the application is a replica
-		settings.Replica = &partition.Replica{}
-		to.isReplica = true
-	}
 	if serving != a.o.Models {
 		next := SpaceOf(a.o.Models)
 		settings.Index.Next = &next
@@ -178,7 +175,14 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if a.storage != nil {
 		settings.Quota = appQuota{a.storage, app}
 	}
-	if to.Partition, err = partition.Open(settings); err != nil {
+	if copied > 0 { // an app record came from an origin, so the application is a replica
+		if to.Copy, err = partition.OpenCopy(settings, partition.Replica{}); err == nil {
+			to.Partition = to.Copy.Partition
+		}
+	} else if to.Origin, err = partition.OpenOrigin(settings); err == nil {
+		to.Partition = to.Origin.Partition
+	}
+	if err != nil {
 		return err
 	}
 	if err = to.inputs.Serve(to.Partition); err != nil {

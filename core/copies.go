@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -18,11 +19,28 @@ import (
 // Partition returns an application's log, state and index. The engine closes it, not the caller. Errors: register.ErrApplication and the
 // store's.
 func (e *Engine) Partition(app string) (*partition.Partition, error) {
+	return find(e, app, func(a *application) *partition.Partition { return a.Partition })
+}
+
+// Origin is [Engine.Partition] for an application with its own log. For a replica the error is partition.ErrKind.
+func (e *Engine) Origin(app string) (*partition.Origin, error) {
+	return find(e, app, func(a *application) *partition.Origin { return a.Origin })
+}
+
+// Copy is [Engine.Partition] for a replica. For an application with its own log the error is partition.ErrKind.
+func (e *Engine) Copy(app string) (*partition.Copy, error) {
+	return find(e, app, func(a *application) *partition.Copy { return a.Copy })
+}
+
+func find[P any](e *Engine, app string, of func(*application) *P) (*P, error) {
 	open, err := e.apps.application(app)
 	if err != nil {
 		return nil, err
 	}
-	return open.Partition, nil
+	if p := of(open); p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("application %s: %w", app, partition.ErrKind)
 }
 
 // Reopen gives all logs another opening. One of them lacks an entry of the present one, since the machine was set back with its memory. Errors: those of
@@ -32,8 +50,8 @@ func (e *Engine) Reopen() error {
 	defer e.apps.mu.Unlock()
 	opening, err := e.Register.Reopen()
 	for _, app := range e.apps.open {
-		if err == nil {
-			app.Partition.Draw(opening)
+		if err == nil && app.Origin != nil {
+			app.Origin.Draw(opening)
 		}
 	}
 	return err

@@ -19,7 +19,7 @@ func TestCopyWritesNothingItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Partition(c.app)
+	p, err := e.Copy(c.app)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ type Options struct {
 	Hosted register.Pictures // stores the pictures that come as base64; *blob.HostedNames
 	Clock  func() time.Time
 	Rand   io.Reader // source of ids; fit for secrets
-	Seals  io.Reader // source of the keys of log seals, see [partition.Partition.Seal]; nil means that logs have no seals
+	Seals  io.Reader // source of the keys of log seals, see [partition.Origin.Seal]; nil means that logs have no seals
 
 	Tokens   api.Tokens   // issues and reads access tokens; nil if there are none
 	Accounts api.Accounts // accounts that own applications; nil if there are none

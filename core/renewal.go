@@ -137,13 +137,13 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	if !known {
 		h.Base = a.o.Models.Base()
 	}
-	if !known && !to.isReplica {
+	if !known && to.Copy == nil {
 		if _, err := to.Partition.Submit(context.Background(), "", []log.Body{&log.NetworkSwitch{Base: h.Base}}, nil); err != nil {
 			return err
 		}
 	}
 	serving, ok := a.sets[h.Base]
-	if !ok && to.isReplica {
+	if !ok && to.Copy != nil {
 		h.Base, serving, ok = a.o.Models.Base(), a.o.Models, true
 	}
 	if !ok { // the log was ahead of the state
@@ -156,7 +156,7 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	to.inputs.Rebase(h.Base)
 	to.base, to.trainings = h.Base, training.NewQueue(to.Partition, serving)
 	next := a.o.Models
-	if to.isReplica {
+	if to.Copy != nil {
 		next = serving
 	}
 	to.renew = reembed.New(reembed.Options{App: app, Partition: to.Partition, Models: next, Rand: a.o.Rand})
@@ -165,7 +165,7 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 
 // takeRenewals hands out at most n tasks that analyse inputs of an application with the newest network.
 func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []Task, err error) {
-	if app.isReplica {
+	if app.Copy != nil {
 		return nil, nil
 	}
 	inputs, err := app.renew.Take(now, n)
@@ -196,7 +196,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	if !app.moved.IsZero() {
 		return false, e.dropOld(now, app)
 	}
-	if app.isReplica { // it has no network until its origin's log names one, and must not choose one itself
+	if app.Copy != nil { // it has no network until its origin's log names one, and must not choose one itself
 		return e.followOrigin(now, app)
 	}
 	if app.renew.Serving() {

@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/testkit"
 )
@@ -164,7 +165,7 @@ func TestOpenings(t *testing.T) {
 			apps = append(apps, newApp(t, e))
 			openings := map[log.Epoch]bool{}
 			for _, app := range apps {
-				p, err := e.Partition(app)
+				p, err := e.Origin(app)
 				if err == nil {
 					_, err = p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "x"}}, nil)
 				}
@@ -499,6 +500,15 @@ func TestEngineTakesRegister(t *testing.T) {
 	ask(401)
 	if _, err := server.Partition(c.app); err != nil {
 		t.Fatal(err)
+	}
+	if p, err := server.Copy(c.app); err != nil || p.Cursor().Seq != 0 {
+		t.Errorf("a replica's copy: %v", err)
+	}
+	if _, err := server.Origin(c.app); !errors.Is(err, partition.ErrKind) {
+		t.Errorf("a replica's origin: %v, want ErrKind", err)
+	}
+	if _, err := e.Copy(c.app); !errors.Is(err, partition.ErrKind) {
+		t.Errorf("an origin's copy: %v, want ErrKind", err)
 	}
 	if _, err := server.Partition(newApp(t, e)); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("partition of an application that is not here: %v", err)

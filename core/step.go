@@ -59,7 +59,7 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 		return false, err
 	}
 	moved, err := e.stepRenewal(ctx, now, app, !some)
-	if err != nil || app.isReplica || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
+	if err != nil || app.Copy != nil || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
 		return some || purged || moved, err
 	}
 	left, err := app.inputs.StepBacklog()
@@ -81,14 +81,14 @@ func (e *Engine) purgeDeleted(ctx context.Context, app *application) (more bool,
 // scheduleOrphanScan notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both
 // are empty, the host looks for orphans.
 func (e *Engine) scheduleOrphanScan(app *application, dropped bool) error {
-	if !app.isReplica || !dropped && !app.hasUnsettled {
+	if app.Copy == nil || !dropped && !app.hasUnsettled {
 		return nil
 	}
 	disputed, err := app.Partition.CountConflicts()
 	if err != nil {
 		return err
 	}
-	issued, confirmed := app.Partition.Outbox()
+	issued, confirmed := app.Copy.Outbox()
 	unsettled := disputed > 0 || issued > confirmed
 	if app.hasUnsettled && !unsettled {
 		e.orphans.Store(true)

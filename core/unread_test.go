@@ -42,7 +42,7 @@ func TestUnreadAfterUpdate(t *testing.T) {
 	fail(origin, "down", "down.png", 30101)
 	fail(origin, "unreachable", "red.png?", 30002)
 	c.Pull(t)
-	fail(c.Partition(t), "unsent", "red.png?unsent", 30101)
+	fail(c.Partition(t).Partition, "unsent", "red.png?unsent", 30101)
 	status := func(w *apitest.World, id string) string {
 		t.Helper()
 		got := string(w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs/" + id}).Body)

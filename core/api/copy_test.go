@@ -365,7 +365,7 @@ func (a *replicaCalls) refuse(why string) {
 	for i := range ops {
 		partition.Refuse(&ops[i], why)
 	}
-	origin, err := a.Origin.Engine.Partition(a.App)
+	origin, err := a.Origin.Engine.Origin(a.App)
 	if err == nil {
 		_, _, err = origin.Accept(a.Context(), ops, nil)
 	}

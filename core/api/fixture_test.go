@@ -114,10 +114,13 @@ const (
 func (a fixedApp) Open(string) (*Application, error) {
 	app := &Application{ID: fixedID, Language: string(a)}
 	var err error
-	app.Partition, err = partition.Open(partition.Options{
+	app.Origin, err = partition.OpenOrigin(partition.Options{
 		Store: memkv.New(), App: app.AppID(), Clock: func() time.Time { return start },
 		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_dog", "ai_dogsled", "ai_cat"}}},
 	})
+	if err == nil {
+		app.Partition = app.Origin.Partition
+	}
 	return app, err
 }
 

@@ -31,6 +31,7 @@ type shop struct {
 	testing.TB
 	store  *memkv.Store
 	p      *partition.Partition
+	origin *partition.Origin // nil: p is a replica
 	worker *ingest.Worker
 	now    time.Time
 }
@@ -48,12 +49,13 @@ func open(t testing.TB, store *memkv.Store) *shop {
 	t.Helper()
 	s := &shop{TB: t, store: store, worker: ingest.New(app, base), now: noon}
 	var err error
-	s.p, err = partition.Open(partition.Options{
+	s.origin, err = partition.OpenOrigin(partition.Options{
 		Store: store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Epoch: opening(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.p = s.origin.Partition
 	if tasks, err := s.worker.Take(s.now, 9); len(tasks) > 0 || err != nil {
 		t.Errorf("a worker without a partition hands out %v, %v", tasks, err)
 	}
@@ -301,20 +303,20 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 	origin := open(t, memkv.New())
 	origin.add("theirs")
 	s := &shop{TB: t, store: memkv.New(), worker: ingest.New(app, base), now: noon}
-	var err error
-	s.p, err = partition.Open(partition.Options{
-		Store: s.store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Replica: &partition.Replica{}, Epoch: opening(),
-	})
+	replica, err := partition.OpenCopy(partition.Options{
+		Store: s.store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Epoch: opening(),
+	}, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.p = replica.Partition
 	if err := s.worker.Serve(s.p); err != nil {
 		t.Fatal(err)
 	}
 	pull := func() {
 		t.Helper()
 		l := origin.p.Log()
-		r := partition.Run{Epoch: l.EpochOf(l.Head()).Epoch, From: s.p.Cursor().Seq, To: l.Head()}
+		r := partition.Run{Epoch: l.EpochOf(l.Head()).Epoch, From: replica.Cursor().Seq, To: l.Head()}
 		if err := l.Read(r.From+1, func(e log.Entry) bool { r.Entries = append(r.Entries, e); return true }); err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +326,7 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.p.Pull(t.Context(), r); err != nil {
+		if _, err := replica.Pull(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -335,10 +337,10 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 		t.Fatalf("a replica takes %q", ids)
 	}
 	var ops []log.Op
-	if err := s.p.Pending(0, func(_ uint64, op log.Op) bool { ops = append(ops, op); return true }); err != nil {
+	if err := replica.Pending(0, func(_ uint64, op log.Op) bool { ops = append(ops, op); return true }); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := origin.p.Accept(t.Context(), ops, nil); err != nil {
+	if _, _, err := origin.origin.Accept(t.Context(), ops, nil); err != nil {
 		t.Fatal(err)
 	}
 	pull()

@@ -48,8 +48,8 @@ type writerNames struct {
 	at log.HLC // clock in the log of the newest operation that this process appended
 }
 
-// Accept is [Partition.AcceptOffer] of operations with nothing else to say about them.
-func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+// Accept is [Origin.AcceptOffer] of operations with nothing else to say about them.
+func (p *Origin) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	return p.AcceptOffer(ctx, &Offer{Ops: ops, Also: also})
 }
 
@@ -67,7 +67,7 @@ func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batc
 // store has no space; otherwise all of them. A skipped operation has the zero Verdict. All of these operations are at or before entry
 // last of the log, so a replica that has folded that entry knows their verdicts. AcceptOffer borrows the operations. Errors: ErrForged,
 // ErrSequence, ErrName, ErrGaps, kv.ErrFull and those of Submit.
-func (p *Partition) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.Verdict, last uint64, err error) {
+func (p *Origin) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.Verdict, last uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -101,15 +101,15 @@ func (p *Partition) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.
 }
 
 // Names returns the names of a writer in the log. Some of the operations may not survive a crash yet.
-func (p *Partition) Names(w log.Writer) (catalog.Names, error) {
+func (p *Origin) Names(w log.Writer) (catalog.Names, error) {
 	defer p.locks.take(appending).unlock()
 	n, err := p.names(w)
 	return n.Names, err
 }
 
-// names returns the names of a writer in the log. If this process has not appended any, the state has them, since [Open] has folded the
-// whole log. The caller holds appending, and may change the result only for [Partition.hear].
-func (p *Partition) names(w log.Writer) (*writerNames, error) {
+// names returns the names of a writer in the log. If this process has not appended any, the state has them, since [OpenOrigin] has folded
+// the whole log. The caller holds appending, and may change the result only for [Origin.hear].
+func (p *Origin) names(w log.Writer) (*writerNames, error) {
 	p.forgetAppended()
 	if n := p.appended[w]; n != nil {
 		return n, nil
@@ -123,7 +123,7 @@ const maxAppended = 1024
 
 // forgetAppended forgets the names of writers, if there are many, or if a horizon may have dropped some from the state, and the state has
 // all others. The caller holds appending.
-func (p *Partition) forgetAppended() {
+func (p *Origin) forgetAppended() {
 	if len(p.appended) < maxAppended && !p.dropsNames {
 		return
 	}
@@ -137,7 +137,7 @@ func (p *Partition) forgetAppended() {
 }
 
 // noteHorizons notes whether appended operations have a horizon. The caller holds appending.
-func (p *Partition) noteHorizons(ops []log.Op) {
+func (p *Origin) noteHorizons(ops []log.Op) {
 	for i := range ops {
 		_, is := ops[i].Body.(*log.Horizon)
 		p.dropsNames = p.dropsNames || is
@@ -145,7 +145,7 @@ func (p *Partition) noteHorizons(ops []log.Op) {
 }
 
 // hear records appended operations of other writers. The caller holds appending.
-func (p *Partition) hear(ops []log.Op) error {
+func (p *Origin) hear(ops []log.Op) error {
 	p.noteHorizons(ops)
 	for i := range ops {
 		dot := ops[i].Dot
@@ -166,10 +166,7 @@ func (p *Partition) hear(ops []log.Op) error {
 }
 
 // contiguous checks that all operations belong to one other writer, in sequence.
-func (p *Partition) contiguous(ops []log.Op) error {
-	if p.replica != nil {
-		return ErrReplica
-	}
+func (p *Origin) contiguous(ops []log.Op) error {
 	first := ops[0].Dot
 	if first.Writer == 0 || first.Writer.IsOrigin() || first.Writer == log.Writer(p.drawn.Load()) || first.Seq == 0 || p.o.App == catalog.Control {
 		return fmt.Errorf("writer %v, operation %d: %w", first.Writer, first.Seq, ErrForged)
@@ -196,7 +193,7 @@ type admission struct {
 }
 
 // admit appends those operations that the log lacks.
-func (p *Partition) admit(o *Offer) (a admission, err error) {
+func (p *Origin) admit(o *Offer) (a admission, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return a, err
@@ -247,7 +244,7 @@ func (p *Partition) admit(o *Offer) (a admission, err error) {
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))
 	if _, a.wait, err = p.log.Append(vetted, batch); err != nil {
-		p.unreserve(vetted)
+		p.o.Quota.Cancel(vetted)
 		p.drop(a.first)
 		return a, err
 	}
@@ -280,7 +277,7 @@ func (o *Offer) follows(had *writerNames) error {
 
 // compareOlder compares operations that end before the log's newest one of their writer with those that the log has by their names. Their sender
 // is older than the log: its disk was set back, and perhaps its memory with it.
-func (p *Partition) compareOlder(ops []log.Op, had *writerNames) error {
+func (p *Origin) compareOlder(ops []log.Op, had *writerNames) error {
 	if ops[len(ops)-1].Dot.Seq >= had.Last() {
 		return nil
 	}
@@ -297,7 +294,7 @@ func (p *Partition) compareOlder(ops []log.Op, had *writerNames) error {
 
 // FirstOther returns the first of the operations that the log does not have as it is given, or has trimmed; the last one if it has all. It is
 // for operations that Accept refuses with ErrName. Errors: those of kv.
-func (p *Partition) FirstOther(ops []log.Op) (log.Dot, error) {
+func (p *Origin) FirstOther(ops []log.Op) (log.Dot, error) {
 	defer p.locks.take(appending).unlock()
 	err := p.readMade()
 	for i := range ops {
@@ -310,7 +307,7 @@ func (p *Partition) FirstOther(ops []log.Op) (log.Dot, error) {
 
 // vet returns the operations as the log appends them. Their clocks rise and are not far ahead, and operations that the writer may not make
 // are replaced by a log.Refused. at is the clock of the writer's operation before them; 0: not known.
-func (p *Partition) vet(ops []log.Op, at log.HLC) ([]log.Op, error) {
+func (p *Origin) vet(ops []log.Op, at log.HLC) ([]log.Op, error) {
 	vetted := make([]log.Op, len(ops))
 	for i := range ops {
 		op := ops[i]
@@ -334,7 +331,7 @@ func (p *Partition) vet(ops []log.Op, at log.HLC) ([]log.Op, error) {
 }
 
 // checkHostedName returns the reason to refuse an input if its public name belongs to another input's picture.
-func (p *Partition) checkHostedName(body log.Body) (why string, err error) {
+func (p *Origin) checkHostedName(body log.Body) (why string, err error) {
 	b, ok := body.(*log.InputCreate)
 	if !ok || b.Hosted == [16]byte{} {
 		return "", nil

@@ -14,7 +14,7 @@ import (
 )
 
 // onDisk opens a partition without an index, on Pebble in memory.
-func onDisk(b *testing.B) *partition.Partition {
+func onDisk(b *testing.B) *partition.Origin {
 	store, err := pebblekv.Open("data", pebblekv.Options{FS: pebbletest.New()})
 	if err != nil {
 		b.Fatal(err)

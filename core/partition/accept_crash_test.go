@@ -73,7 +73,7 @@ func records(ops []log.Op) func(*kv.Batch) {
 }
 
 // send sends one writer's operations in parts, some of them repeatedly, until stop is closed.
-func (o *outboxes) send(t *testing.T, p *partition.Partition, by log.Writer, rng *rand.Rand, stop chan struct{}) {
+func (o *outboxes) send(t *testing.T, p *partition.Origin, by log.Writer, rng *rand.Rand, stop chan struct{}) {
 	defer o.calls.add(0)
 	ops := o.ops[by]
 	for {
@@ -160,7 +160,7 @@ func acceptRun(t *testing.T, seed uint64) {
 }
 
 // check compares the state after a crash with the operations that were accepted before it.
-func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.Writer]uint64) {
+func (o *outboxes) check(t *testing.T, p *partition.Origin, accepted map[log.Writer]uint64) {
 	t.Helper()
 	next := map[log.Writer]uint64{}
 	for _, e := range entries(t, p) {
@@ -183,7 +183,7 @@ func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.
 }
 
 // complete sends all operations again.
-func (o *outboxes) complete(t *testing.T, p *partition.Partition) {
+func (o *outboxes) complete(t *testing.T, p *partition.Origin) {
 	t.Helper()
 	for w, ops := range o.ops {
 		had := lastOf(t, p, w)

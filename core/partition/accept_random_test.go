@@ -43,7 +43,7 @@ func TestAcceptAnything(t *testing.T) {
 }
 
 // checkFold checks that the state is the fold of the log and that all keys belong to the application.
-func checkFold(t testing.TB, p *partition.Partition, store kv.Store) {
+func checkFold(t testing.TB, p *partition.Origin, store kv.Store) {
 	t.Helper()
 	lo, hi := app.Range()
 	err := store.Scan(nil, nil, func(key, _ []byte) bool {

@@ -37,12 +37,12 @@ func writerOps(w log.Writer, from uint64, bodies ...log.Body) []log.Op {
 	return ops
 }
 
-func accept(t testing.TB, p *partition.Partition, ops []log.Op) []fold.Verdict {
+func accept(t testing.TB, p *partition.Origin, ops []log.Op) []fold.Verdict {
 	t.Helper()
 	return offer(t, p, partition.Offer{Ops: ops})
 }
 
-func offer(t testing.TB, p *partition.Partition, o partition.Offer) []fold.Verdict {
+func offer(t testing.TB, p *partition.Origin, o partition.Offer) []fold.Verdict {
 	t.Helper()
 	v, last, err := p.AcceptOffer(t.Context(), &o)
 	if err != nil || len(v) != len(o.Ops) {
@@ -55,7 +55,7 @@ func offer(t testing.TB, p *partition.Partition, o partition.Offer) []fold.Verdi
 }
 
 // lastOf returns the last operation of a writer in the log.
-func lastOf(t testing.TB, p *partition.Partition, w log.Writer) uint64 {
+func lastOf(t testing.TB, p *partition.Origin, w log.Writer) uint64 {
 	t.Helper()
 	names, err := p.Names(w)
 	if err != nil {
@@ -65,7 +65,7 @@ func lastOf(t testing.TB, p *partition.Partition, w log.Writer) uint64 {
 }
 
 // entries returns all entries of a partition's log.
-func entries(t testing.TB, p *partition.Partition) (all []log.Entry) {
+func entries(t testing.TB, p *partition.Origin) (all []log.Entry) {
 	t.Helper()
 	err := p.Log().Read(1, func(e log.Entry) bool {
 		all = append(all, e)
@@ -162,7 +162,7 @@ func TestAcceptRefusesForged(t *testing.T) {
 	if _, _, err := p.Accept(ended, writerOps(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
-	control, err := partition.Open(partition.Options{Store: memkv.New(), Clock: clock})
+	control, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,20 +175,6 @@ func TestAcceptRefusesForged(t *testing.T) {
 func publicName(text string) (name [16]byte) {
 	copy(name[:], text)
 	return name
-}
-
-// TestReplicasTakeNothing checks that a replica rejects calls that only an origin can answer.
-func TestReplicasTakeNothing(t *testing.T) {
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Replica: &partition.Replica{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := p.Accept(t.Context(), writerOps(8, 1, create("a")), nil); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("Accept: %v, want ErrReplica", err)
-	}
-	if _, err := p.Export([32]byte{}); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("Export: %v, want ErrReplica", err)
-	}
 }
 
 // writable has the kinds of bodies that a replica may write.
@@ -324,7 +310,7 @@ func TestAcceptKinds(t *testing.T) {
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
 	store := memkv.New()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}, Rules: fold.First})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +474,7 @@ func TestAcceptConcurrently(t *testing.T) {
 }
 
 // sendAll sends operations in overlapping parts until all are accepted, and checks that their inputs can be read.
-func sendAll(t *testing.T, p *partition.Partition, ops []log.Op, rng *rand.Rand) {
+func sendAll(t *testing.T, p *partition.Origin, ops []log.Op, rng *rand.Rand) {
 	for done := 0; done < len(ops); {
 		from := max(done-rng.IntN(5), 0)
 		to := min(from+1+rng.IntN(8), len(ops))

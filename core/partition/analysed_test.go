@@ -21,7 +21,7 @@ import (
 func TestAnalysed(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	next := index.Space{Base: [32]byte{8}, Concepts: space.Concepts}
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Index: &index.Options{Space: space, Next: &next}})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock, Index: &index.Options{Space: space, Next: &next}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +100,13 @@ func TestAnalysedWithAnother(t *testing.T) {
 	source := open(t, memkv.New())
 	submit(t, source, create("a"), create("b"), create("c"))
 	o := partition.Options{Store: memkv.New(), App: app, Clock: clock, Index: &index.Options{Space: space}}
-	origin, err := partition.Open(o)
+	origin, err := partition.OpenOrigin(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"), create("b"), create("c"))
-	o.Store, o.Epoch, o.Replica = memkv.New(), opening(), &partition.Replica{}
-	replica, err := partition.Open(o)
+	o.Store, o.Epoch = memkv.New(), opening()
+	replica, err := partition.OpenCopy(o, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestAnalysedWithAnother(t *testing.T) {
 	}
 	duplicate := create("b")
 	duplicate.ID, duplicate.AllowDuplicate = "again", true
-	for name, p := range map[string]*partition.Partition{"origin": origin, "replica": replica} {
+	for name, p := range map[string]*partition.Partition{"origin": origin.Partition, "replica": replica.Partition} {
 		// The first is refused; its record belongs to an existing input, which the third changes in the same batch.
 		v := p.View()
 		first, err := v.InputByID("a")

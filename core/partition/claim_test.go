@@ -71,8 +71,8 @@ func TestClaims(t *testing.T) {
 	}
 	checkClaims("dismissed", false, false)
 
-	url := submit(t, c.Partition, &log.InputCreate{ID: "url", URL: "https://example.org/1"})[0].Dot
-	submit(t, c.Partition, &log.InputFetched{Input: url, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
+	url := submit(t, c.Copy, &log.InputCreate{ID: "url", URL: "https://example.org/1"})[0].Dot
+	submit(t, c.Copy, &log.InputFetched{Input: url, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
 	checkClaims("fetched alone", true, false)
 	if got, err := claims(memkv.New()); len(got) > 0 || err != nil {
 		t.Errorf("what is no copy claims: %v, %v", got, err)
@@ -84,7 +84,7 @@ func TestClaims(t *testing.T) {
 func TestClaimsOfLostPictures(t *testing.T) {
 	origin := open(t, memkv.New())
 	c := openReplica(t, memkv.New())
-	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
+	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	ops := []log.Op{}
 	if err := c.Pending(0, func(_ uint64, op log.Op) bool {
 		partition.Refuse(&op, "blob: the origin did not receive the picture")
@@ -118,14 +118,14 @@ func TestUnsent(t *testing.T) {
 	var dots []log.Dot
 	for _, id := range []string{"deleted here", "deleted elsewhere", "lives"} {
 		picture := blob.Sum([]byte(id))
-		dots = append(dots, submit(t, c.Partition, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})[0].Dot)
+		dots = append(dots, submit(t, c.Copy, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})[0].Dot)
 		if id == "lives" {
 			want[picture] = true
 		}
 	}
-	submit(t, c.Partition, &log.InputDelete{Input: dots[0]})
+	submit(t, c.Copy, &log.InputDelete{Input: dots[0]})
 	submit(t, origin, &log.InputDelete{Input: dots[1]}) // of the log before a restore
-	pullSealed(t, c.Partition, origin)
+	pullSealed(t, c.Copy, origin)
 	got := map[blob.Hash]bool{}
 	if err := partition.Unsent(c.store, app, func(h blob.Hash) bool {
 		got[h] = true
@@ -141,7 +141,7 @@ func TestUnsent(t *testing.T) {
 // TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
 func TestClaimsOfDamage(t *testing.T) {
 	c := openReplica(t, memkv.New())
-	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
+	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	prefix := app.LogPrefix()
 	var b kv.Batch
 	err := c.store.Scan(prefix, append(prefix[:len(prefix):len(prefix)], 0xff), func(key, _ []byte) bool {

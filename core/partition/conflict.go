@@ -57,8 +57,8 @@ func conflictRange(app catalog.AppID) (lo, hi []byte) {
 }
 
 // PutConflict adds c to w: an operation that an origin refuses, with its content.
-func (p *Partition) PutConflict(w kv.Writer, c *Conflict) {
-	w.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
+func PutConflict(w kv.Writer, app catalog.AppID, c *Conflict) {
+	w.Put(conflictKey(app, c.Op.Dot), c.encode())
 }
 
 // Conflicts yields the conflicts of this partition that were not dismissed, oldest first, until yield returns false.

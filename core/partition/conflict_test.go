@@ -14,7 +14,7 @@ import (
 )
 
 // subjects makes a thing of each kind that operations name by its dot.
-func subjects(t *testing.T, p *partition.Partition) (in, model, workflow log.Dot) {
+func subjects(t *testing.T, p kind) (in, model, workflow log.Dot) {
 	t.Helper()
 	v := submit(t, p, create("picture"), &log.ConceptCreate{ID: "c", Name: "c"},
 		&log.ModelCreate{ID: "way", Name: "way", Version: "v1", Concepts: []string{"c"}},
@@ -42,13 +42,13 @@ func conflictIDs(t *testing.T, c *testReplica) map[uint64]string {
 // TestConflictNames: a conflict has the id of its deleted thing, whatever runs bring the deletion and the operation's echo, after a
 // restart, and after a snapshot.
 func TestConflictNames(t *testing.T) {
-	ways := map[string]func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica{
-		"one run": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
+	ways := map[string]func(t *testing.T, c *testReplica, origin *partition.Origin) *testReplica{
+		"one run": func(t *testing.T, c *testReplica, origin *partition.Origin) *testReplica {
 			c.push(t, origin, 99)
 			c.pull(t, origin, 99)
 			return c
 		},
-		"two runs and a restart": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
+		"two runs and a restart": func(t *testing.T, c *testReplica, origin *partition.Origin) *testReplica {
 			c.pull(t, origin, 99)
 			c = openReplica(t, c.store)
 			c.pull(t, origin, 0)
@@ -58,13 +58,13 @@ func TestConflictNames(t *testing.T) {
 			}
 			return c
 		},
-		"a snapshot of the deletion": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
+		"a snapshot of the deletion": func(t *testing.T, c *testReplica, origin *partition.Origin) *testReplica {
 			rebase(t, c, origin)
 			c.push(t, origin, 99)
 			c.pull(t, origin, 99)
 			return c
 		},
-		"a snapshot of all": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
+		"a snapshot of all": func(t *testing.T, c *testReplica, origin *partition.Origin) *testReplica {
 			c.push(t, origin, 99)
 			rebase(t, c, origin)
 			return c
@@ -89,7 +89,7 @@ func TestConflictNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			submit(t, c.Partition, &log.WorkflowDelete{Workflow: workflow})
+			submit(t, c.Copy, &log.WorkflowDelete{Workflow: workflow})
 			submit(t, origin, &log.InputDelete{Input: in}, &log.WorkflowDelete{Workflow: workflow}, &log.ModelDelete{Model: model})
 			c = bring(t, c, origin)
 			want := map[uint64]string{1: "picture", 2: "picture", 3: "picture", 4: "way", 5: "way", 7: "flow"}
@@ -126,16 +126,7 @@ func TestConflictNames(t *testing.T) {
 // TestLocalOps: LocalOps yields all operations in the outbox with their positions, confirmed or not.
 func TestLocalOps(t *testing.T) {
 	origin := open(t, memkv.New())
-	if origin.IsReplica() {
-		t.Error("a log of its own is a replica")
-	}
-	if err := origin.LocalOps(0, func(uint64, log.Op) bool { return true }); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("LocalOps of a log of its own: %v", err)
-	}
 	c := openReplica(t, memkv.New())
-	if !c.IsReplica() {
-		t.Error("a replica is none")
-	}
 	list := func(after uint64) (positions []uint64) {
 		err := c.LocalOps(after, func(at uint64, op log.Op) bool {
 			if positions = append(positions, at); c.Position(op.Dot) != at {
@@ -183,10 +174,10 @@ func TestLocalOps(t *testing.T) {
 func TestDisown(t *testing.T) {
 	origin := open(t, memkv.New())
 	c := openReplica(t, memkv.New())
-	old := submit(t, c.Partition, create("old"), create("old-2"))[0].Dot.Writer
+	old := submit(t, c.Copy, create("old"), create("old-2"))[0].Dot.Writer
 	c = openReplica(t, c.store)
-	w := submit(t, c.Partition, create("confirmed"), create("pending"), create("x"), create("y"))[0].Dot.Writer
-	if err := send(c.Partition, origin, c.waiting(t, 0, 3), partition.Offer{}); err != nil {
+	w := submit(t, c.Copy, create("confirmed"), create("pending"), create("x"), create("y"))[0].Dot.Writer
+	if err := send(c.Copy, origin, c.waiting(t, 0, 3), partition.Offer{}); err != nil {
 		t.Fatal(err)
 	}
 	r := run(t, origin, c.Cursor(), 9)
@@ -203,22 +194,19 @@ func TestDisown(t *testing.T) {
 		if from == 3 {
 			want, first = want[1:], 3
 		}
-		checkListed(t, c.Partition, w, first, want...)
+		checkListed(t, c.Copy, w, first, want...)
 		c.check(t, origin)
 	}
 	if pending := c.waiting(t, 0, 9); len(pending) > 0 {
 		t.Errorf("pending %+v", pending)
 	}
-	next := submit(t, c.Partition, create("x"))[0]
+	next := submit(t, c.Copy, create("x"))[0]
 	if next.Code != fold.OK || next.Dot.Seq != 1 || next.Dot.Writer == w || next.Dot.Writer == old {
 		t.Errorf("the next operation: %+v", next)
 	}
 	c = openReplica(t, c.store)
-	checkListed(t, c.Partition, w, 2, "pending", "x", "y")
-	if err := c.Disown(log.Dot{Writer: next.Dot.Writer, Seq: 2}); err != nil || len(conflictsOf(t, c.Partition)) != 3 || len(c.waiting(t, 0, 9)) != 1 {
-		t.Errorf("with no operations from there on: %v, conflicts %+v", err, conflictsOf(t, c.Partition))
-	}
-	if err := origin.Disown(next.Dot); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("at an origin: %v, want ErrReplica", err)
+	checkListed(t, c.Copy, w, 2, "pending", "x", "y")
+	if err := c.Disown(log.Dot{Writer: next.Dot.Writer, Seq: 2}); err != nil || len(conflictsOf(t, c.Copy)) != 3 || len(c.waiting(t, 0, 9)) != 1 {
+		t.Errorf("with no operations from there on: %v, conflicts %+v", err, conflictsOf(t, c.Copy))
 	}
 }

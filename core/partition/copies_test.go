@@ -46,7 +46,7 @@ func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, 
 type copies struct {
 	tb
 	chooser
-	origin   *partition.Partition
+	origin   *partition.Origin
 	replicas []*testReplica
 	dots     []log.Dot // of submitted create operations
 	trains   []training
@@ -67,7 +67,7 @@ type training struct {
 func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 	w := &copies{tb: t, chooser: c, vectors: vectors}
 	var err error
-	w.origin, err = partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{1}})
+	w.origin, err = partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +85,12 @@ func (w *copies) reopen(c *testReplica) *testReplica {
 	reopened.sent, reopened.last = 0, partition.Span{}
 	w.opened++
 	o := partition.Options{
-		Store: c.store, App: app, Epoch: log.Epoch{9, byte(w.opened), byte(w.opened >> 8)}, Replica: &partition.Replica{Limit: c.limit, Batch: c.batch},
+		Store: c.store, App: app, Epoch: log.Epoch{9, byte(w.opened), byte(w.opened >> 8)},
 		Clock: func() time.Time { return clock().Add(c.ahead) },
 		Index: &index.Options{Space: index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}},
 	}
 	var err error
-	if reopened.Partition, err = partition.Open(o); err != nil {
+	if reopened.Copy, err = partition.OpenCopy(o, partition.Replica{Limit: c.limit, Batch: c.batch}); err != nil {
 		w.Fatal(err)
 	}
 	return &reopened
@@ -253,7 +253,7 @@ func derivedOf(picture blob.Hash) catalog.DerivedData {
 
 // write submits one to three random operations. last has the operations before them that the process made; the zero Span: none. So the
 // names of the next ones are known before, unless the process draws its writer for them.
-func (w *copies) write(p *partition.Partition, by string, last *partition.Span) {
+func (w *copies) write(p kind, by string, last *partition.Span) {
 	bodies := make([]log.Body, 1+w.IntN(3))
 	next := *last
 	for i := range bodies {
@@ -359,7 +359,7 @@ func (w *copies) act() {
 		w.write(w.origin, "key", &w.last)
 		return
 	case n < 50:
-		w.write(c.Partition, c.by, &c.last)
+		w.write(c.Copy, c.by, &c.last)
 	case n < 65:
 		c.push(w, w.origin, 1+w.IntN(6))
 	case n < 85:
@@ -387,7 +387,7 @@ func (w *copies) settle() {
 			w.pull(c, 1+w.IntN(9))
 		}
 		c.check(w, w.origin)
-		steps(w, c.Partition)
+		steps(w, c.Copy)
 		c.check(w, w.origin)
 		if last, settled := c.Outbox(); last != settled {
 			w.Errorf("%s has made %d operations, of which %d are confirmed", c.by, last, settled)
@@ -426,7 +426,7 @@ func (w *copies) names(c *testReplica) {
 func TestFetchedElsewhere(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 2)), 1, true)
 	c := w.replicas[0]
-	submit := func(p *partition.Partition, by string, body log.Body) log.Dot {
+	submit := func(p kind, by string, body log.Body) log.Dot {
 		t.Helper()
 		bodies := []log.Body{body}
 		v, err := p.Submit(t.Context(), by, bodies, w.records(bodies))
@@ -440,7 +440,7 @@ func TestFetchedElsewhere(t *testing.T) {
 		return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png"}
 	}
 	w.pull(c, 9)
-	submit(c.Partition, c.by, fetched("p"))
+	submit(c.Copy, c.by, fetched("p"))
 	submit(w.origin, "key", fetched("q"))
 	w.pull(c, 1)
 	c.check(w, w.origin)

@@ -94,13 +94,13 @@ func (a *acks) now() []ack {
 
 var space = index.Space{Base: [32]byte{7}, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
 
-func openOn(t testing.TB, fs vfs.FS) (*pebblekv.Store, *partition.Partition) {
+func openOn(t testing.TB, fs vfs.FS) (*pebblekv.Store, *partition.Origin) {
 	t.Helper()
 	store, err := pebblekv.Open("data", pebblekv.Options{FS: fs, MemTableBytes: 64 << 10, CacheBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := partition.Open(partition.Options{
+	p, err := partition.OpenOrigin(partition.Options{
 		Store: store, App: app, Clock: clock, Epoch: opening(), Index: &index.Options{Space: space},
 	})
 	if err != nil {
@@ -154,7 +154,7 @@ func crashRun(t *testing.T, seed uint64) {
 }
 
 // writeUntil writes random operations until it is stopped.
-func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, done *acks, stop chan struct{}) {
+func writeUntil(t *testing.T, p *partition.Origin, rng *rand.Rand, w int, done *acks, stop chan struct{}) {
 	defer done.grown.add(0)
 	var inputs []log.Dot
 	for i := 0; ; i++ {
@@ -186,7 +186,7 @@ func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, don
 }
 
 // dotOf finds the first operation of a Submit, whose last always makes a workflow.
-func dotOf(t *testing.T, p *partition.Partition, v []fold.Verdict, bodies []log.Body) log.Dot {
+func dotOf(t *testing.T, p *partition.Origin, v []fold.Verdict, bodies []log.Body) log.Dot {
 	t.Helper()
 	last := v[len(v)-1]
 	if last.Code != fold.OK {
@@ -259,7 +259,7 @@ func derivedRecord(picture blob.Hash) catalog.DerivedData {
 }
 
 // checkCrashed compares the state after a crash with the operations that were acknowledged before it.
-func checkCrashed(t *testing.T, store kv.Store, p *partition.Partition, acked []ack) {
+func checkCrashed(t *testing.T, store kv.Store, p *partition.Origin, acked []ack) {
 	t.Helper()
 	again, codes := refold(t, p)
 	for _, a := range acked {
@@ -302,7 +302,7 @@ func checkCrashed(t *testing.T, store kv.Store, p *partition.Partition, acked []
 }
 
 // refold folds the log from its beginning into another store.
-func refold(t *testing.T, p *partition.Partition) (kv.Store, map[log.Dot]fold.Code) {
+func refold(t *testing.T, p *partition.Origin) (kv.Store, map[log.Dot]fold.Code) {
 	t.Helper()
 	store := memkv.New()
 	codes := map[log.Dot]fold.Code{}

@@ -33,7 +33,7 @@ func deletedSeqKey(app catalog.AppID, seq uint64) []byte {
 }
 
 // recordDeletion records the deletions among entries, and deletes older records.
-func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
+func (p *Copy) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
 	some := false
 	for i := range entries {
 		if verdicts[i].Code != fold.OK {
@@ -59,7 +59,7 @@ func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts
 }
 
 // deleteDeletions deletes the records of all deletions.
-func (p *Partition) deleteDeletions(tx *kv.Overlay) {
+func (p *Copy) deleteDeletions(tx *kv.Overlay) {
 	for _, name := range []string{deletedID, deletedSeq} {
 		lo := p.o.App.LocalKey(name)
 		hi := bytes.Clone(lo)
@@ -69,7 +69,7 @@ func (p *Partition) deleteDeletions(tx *kv.Overlay) {
 }
 
 // forgetDeletion deletes the records of deletions before entry before.
-func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
+func (p *Copy) forgetDeletion(tx *kv.Overlay, before uint64) error {
 	var keys [][]byte
 	var ids []string
 	err := tx.Scan(deletedSeqKey(p.o.App, 0), deletedSeqKey(p.o.App, before), func(key, id []byte) bool {
@@ -93,7 +93,7 @@ func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 }
 
 // deletion returns the recorded entry of the log that last deleted the input with an ID.
-func (p *Partition) deletion(id string) (by log.Entry, known bool, err error) {
+func (p *Copy) deletion(id string) (by log.Entry, known bool, err error) {
 	note, err := p.o.Store.Get(deletedIDKey(p.o.App, id))
 	switch {
 	case isMissing(err):

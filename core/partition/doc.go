@@ -8,11 +8,11 @@
 //	                                            View: a snapshot of all of it
 //
 // A write is acknowledged when its entries survive a crash and their effect is visible. Only durable entries are folded, so no reader
-// sees an effect that a crash could undo. The batch of the state needs no sync, since the state can be folded again: [Open] folds from
+// sees an effect that a crash could undo. The batch of the state needs no sync, since the state can be folded again: opening folds from
 // the cursor, which is in the batch. While one Submit folds, others sync, and the first of them that gets the lock folds for all.
 //
-// A replica ([Options.Replica]) is a partition whose log belongs to another partition. Its submitted operations wait in an outbox instead
-// of a log. Entry n of the outbox is the operation at position n, of one of the writers that the store has had:
+// A partition is of one of two kinds. An [Origin] has its own log. A replica, a [Copy], follows the log of an Origin elsewhere. Its submitted
+// operations wait in an outbox instead of a log. Entry n of the outbox is the operation at position n, of one of the writers that the store has had:
 //
 //	Submit ──▶ outbox: one synced batch ──▶ fold over the state ──────▶ records, undo records: unsynced
 //	             │                                                            │
@@ -21,9 +21,9 @@
 //	                                     verdicts, conflicts
 //
 // So a reader always sees the log up to the cursor and the replica's writes on top of it, also after a crash. Without the changes that
-// the undo records revert ([Partition.ReadConfirmed]), the state equals that of the log up to the cursor, byte for byte: digests agree.
+// the undo records revert ([Copy.ReadConfirmed]), the state equals that of the log up to the cursor, byte for byte: digests agree.
 // Pull merges nothing: it folds an operation of this replica as the log has it, and that verdict is final.
-// [Partition.Rebase] installs a snapshot instead of folding entries.
+// [Copy.Rebase] installs a snapshot instead of folding entries.
 //
 // The package starts no goroutine and waits only for syncs. The host calls [Partition.Step], which does postponed work: it updates the
 // index and cleans up.

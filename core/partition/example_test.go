@@ -13,7 +13,7 @@ import (
 
 // A write returns the verdict of each of its operations, and a view shows it from then on.
 func ExamplePartition_Submit() {
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: catalog.AppID{15: 1}, Clock: clock})
+	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: catalog.AppID{15: 1}, Clock: clock})
 	if err != nil {
 		fmt.Println(err)
 		return

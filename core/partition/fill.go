@@ -50,8 +50,8 @@ func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 }
 
 // hasStagedDerived reports whether derived records in the store wait for the rest of a snapshot.
-func (p *Partition) hasStagedDerived() (waits bool, err error) {
-	if p.replica == nil || p.replica.cursor.Seq > 0 {
+func (p *Copy) hasStagedDerived() (waits bool, err error) {
+	if p.cursor.Seq > 0 {
 		return false, nil
 	}
 	lo, hi := PlacedKeys(p.o.App)
@@ -86,7 +86,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		pairs, err := s.pairs(i)
 		if err == nil {
 			catalog.PutPairs(&b, p.o.App, pairs)
-			err = pour(p.replica.batch)
+			err = pour(p.batch)
 		}
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 			err = a.Keys(ofState(pairs))
 		}
 		if err == nil {
-			err = pour(p.replica.batch)
+			err = pour(p.batch)
 		}
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		err = pour(0)
 	}
 	if err == nil && p.index != nil {
-		err = p.index.Learn(ctx, p.replica.batch)
+		err = p.index.Learn(ctx, p.batch)
 	}
 	return err
 }

@@ -176,7 +176,7 @@ func TestPlacedAlready(t *testing.T) {
 		}
 		return x.Chunk(i)
 	}
-	submit(t, p.Partition, create("mine"))
+	submit(t, p.Copy, create("mine"))
 	if err := p.Rebase(ctx, s); !errors.Is(err, blob.ErrNotFound) {
 		t.Fatalf("Rebase: %v, want one that asks for the chunk", err)
 	}

@@ -16,13 +16,13 @@ import (
 //
 //	frame/SET N   Frame         N counts up in the order of the log
 //
-// Before a replica installs a snapshot, it fetches the frames up to it into the next set ([Partition.Keep]). The batch that ends the installation
+// Before a replica installs a snapshot, it fetches the frames up to it into the next set ([Copy.Keep]). The batch that ends the installation
 // makes this set the present one. So a replica can give back everything that it shows:
 //
 //	set 1          … 50 ─ 51 … 90        of the log that the replica followed; offered to the log that lacks the place 90
 //	set 2          … 50 ─ 51 … 57 … 99   of the log that took 51 to 90 back, fetched for the snapshot of entry 99
 //
-// The origin takes frames with [Partition.TakeBack].
+// The origin takes frames with [Origin.TakeBack].
 
 // Frame is a run of entries of one epoch, as the origin sent it.
 //
@@ -116,7 +116,7 @@ func (m *pullBatch) putFrame(set uint32, f *Frame) uint64 {
 
 // limitKept deletes the oldest frames of a set if they exceed the limit.
 func (m *pullBatch) limitKept(set uint32, size *uint64) error {
-	limit := m.p.replica.keepLimit
+	limit := m.p.keepLimit
 	if *size <= limit {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (m *pullBatch) deleteFrames(set uint32, size *uint64, more func(*Frame) boo
 // replica had then.
 func (m *pullBatch) deleteStable() error {
 	n := &m.note
-	if n.cursor.Stable <= m.p.replica.cursor.Stable {
+	if n.cursor.Stable <= m.p.cursor.Stable {
 		return nil
 	}
 	stable := n.cursor.Stable
@@ -162,10 +162,7 @@ func (m *pullBatch) deleteStable() error {
 
 // Keep adds a run of entries to those that replace the kept ones with the next snapshot. A run that does not follow the last one begins again.
 // before is the chain of the log up to r.From. Errors: ErrChain, kv.ErrFull, and others of kv. After an error the store is unchanged.
-func (p *Partition) Keep(r *Run, before log.Chain) error {
-	if p.replica == nil {
-		return ErrReplica
-	}
+func (p *Copy) Keep(r *Run, before log.Chain) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
@@ -194,7 +191,7 @@ func (p *Partition) Keep(r *Run, before log.Chain) error {
 	defer p.locks.take(showing).unlock()
 	err := p.o.Store.Apply(p.tx.Batch())
 	if err == nil {
-		p.replica.replicaState = m.note
+		p.replicaState = m.note
 	}
 	return err
 }
@@ -207,7 +204,7 @@ func (m *pullBatch) replaceKept() {
 }
 
 // Kept returns the last kept entry of each epoch, the newest epoch first.
-func (p *Partition) Kept() []log.Mark {
+func (p *Copy) Kept() []log.Mark {
 	marks := slices.Clone(p.place().kept.marks)
 	slices.Reverse(marks)
 	return marks
@@ -216,7 +213,7 @@ func (p *Partition) Kept() []log.Mark {
 // KeptFrom returns the number of the first kept frame that a log may lack. have is the last entry that it has of the log of the frames, with the
 // chain up to it; 0: it has none. If the frames have another chain there, or some of an unknown epoch, it may lack all of them. Errors: those of
 // kv.
-func (p *Partition) KeptFrom(have uint64, chain log.Chain) (from uint64, err error) {
+func (p *Copy) KeptFrom(have uint64, chain log.Chain) (from uint64, err error) {
 	common, known, first := false, true, true
 	err = p.KeptAfter(0, func(n uint64, f Frame) bool {
 		known = f.Epoch != (log.Epoch{})
@@ -235,7 +232,7 @@ func (p *Partition) KeptFrom(have uint64, chain log.Chain) (from uint64, err err
 }
 
 // KeptAfter yields the kept frames, starting at a number, in the order of their entries, until yield returns false. Errors: those of kv.
-func (p *Partition) KeptAfter(from uint64, yield func(n uint64, f Frame) bool) error {
+func (p *Copy) KeptAfter(from uint64, yield func(n uint64, f Frame) bool) error {
 	return scanFrames(p.o.Store, p.o.App, p.place().kept.set, from, yield)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // pullStable pulls that the log is stable up to an entry.
-func pullStable(t testing.TB, p *partition.Partition, stable uint64) {
+func pullStable(t testing.TB, p *partition.Copy, stable uint64) {
 	t.Helper()
 	c := p.Cursor()
 	if _, err := p.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
@@ -24,7 +24,7 @@ func pullStable(t testing.TB, p *partition.Partition, stable uint64) {
 }
 
 // epochsOf returns an origin's log of five epochs: the entries 1 and 2, 3 to 5, 6, 7 and 8, and 9.
-func epochsOf(t testing.TB) *partition.Partition {
+func epochsOf(t testing.TB) *partition.Origin {
 	t.Helper()
 	origin := sealingAs(t, memkv.New(), log.Epoch{11})
 	for i, n := range []int{1, 3, 1, 2, 1} { // the rules come first
@@ -66,7 +66,7 @@ func TestKept(t *testing.T) {
 		}
 	}
 	marks := []log.Mark{{Epoch: log.Epoch{15}, To: 9}, {Epoch: log.Epoch{14}, To: 8}, {Epoch: log.Epoch{13}, To: 6}, {Epoch: log.Epoch{12}, To: 5}, {Epoch: log.Epoch{11}, To: 2}}
-	check := func(p *partition.Partition) {
+	check := func(p *partition.Copy) {
 		t.Helper()
 		got, numbers := framesOf(t, p)
 		if diff := cmp.Diff(want, got); diff != "" || !slices.IsSorted(numbers) {
@@ -111,7 +111,7 @@ func TestKeptMarks(t *testing.T) {
 // TestKeptBound has a replica keep no more of the log than it may, and the newest of it.
 func TestKeptBound(t *testing.T) {
 	origin := sealing(t, memkv.New())
-	r, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Replica: &partition.Replica{Keep: 4000}})
+	r, err := partition.OpenCopy(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestKeptFrom(t *testing.T) {
 }
 
 // keepSealed has a replica keep the log of an origin after an entry for a snapshot.
-func keepSealed(t testing.TB, p, origin *partition.Partition, after uint64) {
+func keepSealed(t testing.TB, p *partition.Copy, origin *partition.Origin, after uint64) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, after) {
 		wrong := r.Before
@@ -217,8 +217,8 @@ func TestKeepForSnapshot(t *testing.T) {
 	submit(t, origin, create("a"))
 	store := memkv.New()
 	r := openReplica(t, store)
-	pullSealed(t, r.Partition, origin)
-	before, _ := framesOf(t, r.Partition)
+	pullSealed(t, r.Copy, origin)
+	before, _ := framesOf(t, r.Copy)
 	marks := r.Kept()
 
 	other := openRestored(t, image, 9)
@@ -233,17 +233,17 @@ func TestKeepForSnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, _ := framesOf(t, r.Partition); !cmp.Equal(got, before) || !slices.Equal(r.Kept(), marks) {
+		if got, _ := framesOf(t, r.Copy); !cmp.Equal(got, before) || !slices.Equal(r.Kept(), marks) {
 			t.Errorf("fetched frames are kept before the snapshot: %+v", got)
 		}
 	}
-	keepSealed(t, r.Partition, origin, 0) // a fetch from the log of before that does not end
+	keepSealed(t, r.Copy, origin, 0) // a fetch from the log of before that does not end
 	keep(2)
 	keep(0)
 	keep(1) // it does not follow, and begins again
 	r = openReplica(t, store)
-	pullStable(t, r.Partition, 1)
-	before, _ = framesOf(t, r.Partition)
+	pullStable(t, r.Copy, 1)
+	before, _ = framesOf(t, r.Copy)
 	keep(0)
 	x, _ := export(t, other, network)
 	if x.Lacked = true; r.Cursor().Stable != 1 {
@@ -253,7 +253,7 @@ func TestKeepForSnapshot(t *testing.T) {
 		t.Errorf("cursor %+v, %v; an entry of the log of before is stable", r.Cursor(), err)
 	}
 	for range 2 {
-		got, numbers := framesOf(t, r.Partition)
+		got, numbers := framesOf(t, r.Copy)
 		if diff := cmp.Diff(want, got); diff != "" || !slices.IsSorted(numbers) {
 			t.Errorf("frames %v (-want +got):\n%s", numbers, diff)
 		}
@@ -263,12 +263,12 @@ func TestKeepForSnapshot(t *testing.T) {
 		r = openReplica(t, store)
 	}
 	submit(t, other, create("e"))
-	pullSealed(t, r.Partition, other)
-	if got, _ := framesOf(t, r.Partition); len(got) != len(want)+1 || got[len(want)].From != 5 {
+	pullSealed(t, r.Copy, other)
+	if got, _ := framesOf(t, r.Copy); len(got) != len(want)+1 || got[len(want)].From != 5 {
 		t.Errorf("after the next run: %+v", got)
 	}
 	rebase(t, r, other) // without a fetch
-	if got, _ := framesOf(t, r.Partition); len(got) > 0 || len(r.Kept()) > 0 || localRecords(t, store, "frame/") > 0 {
+	if got, _ := framesOf(t, r.Copy); len(got) > 0 || len(r.Kept()) > 0 || localRecords(t, store, "frame/") > 0 {
 		t.Errorf("a snapshot of stable entries keeps %+v", got)
 	}
 }
@@ -279,7 +279,7 @@ func TestKeepBound(t *testing.T) {
 	for i := range 60 {
 		submit(t, origin, create(fmt.Sprint(i)))
 	}
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Replica: &partition.Replica{Keep: 4000}})
+	p, err := partition.OpenCopy(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,11 +319,11 @@ func TestTornKeepsFrames(t *testing.T) {
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
 	c := w.reopen(&testReplica{store: store, batch: 4 << 10})
-	pullSealed(t, c.Partition, origin)
-	want, numbers := framesOf(t, c.Partition)
+	pullSealed(t, c.Copy, origin)
+	want, numbers := framesOf(t, c.Copy)
 	marks := c.Kept()
 	large(t, origin, 300, 300)
-	keepSealed(t, c.Partition, origin, 301)
+	keepSealed(t, c.Copy, origin, 301)
 	x, _ := export(t, origin, [32]byte{})
 	store.left = 1
 	if err := c.Rebase(t.Context(), x.Snapshot); err == nil {
@@ -332,7 +332,7 @@ func TestTornKeepsFrames(t *testing.T) {
 	store.left = -1
 	for range 2 {
 		c = w.reopen(c)
-		if got, n := framesOf(t, c.Partition); c.Cursor() != (partition.Cursor{}) || !cmp.Equal(got, want) || !slices.Equal(n, numbers) || !slices.Equal(c.Kept(), marks) {
+		if got, n := framesOf(t, c.Copy); c.Cursor() != (partition.Cursor{}) || !cmp.Equal(got, want) || !slices.Equal(n, numbers) || !slices.Equal(c.Kept(), marks) {
 			t.Errorf("at %+v the replica keeps the frames %v of %x", c.Cursor(), n, c.Kept())
 		}
 	}
@@ -353,7 +353,7 @@ func TestTornKeepsFrames(t *testing.T) {
 	if err := c.Rebase(t.Context(), x.Snapshot); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := framesOf(t, c.Partition); len(got) > 0 && bytes.Equal(got[0].Rows, want[0].Rows) {
+	if got, _ := framesOf(t, c.Copy); len(got) > 0 && bytes.Equal(got[0].Rows, want[0].Rows) {
 		t.Error("after the snapshot the frames of before are kept")
 	}
 	c.check(t, origin)

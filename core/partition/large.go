@@ -18,7 +18,7 @@ const defaultBatch = 8 << 20
 //	 │                                                                                  │
 //	previous views ───────────────────────────────────────────────────────────────── new views
 //
-// Open deletes an incomplete (torn) state.
+// OpenCopy deletes an incomplete (torn) state.
 type large struct {
 	torn    bool          // the store has a part of the snapshot
 	watched []fold.Change // changes for the watcher at the end
@@ -28,7 +28,7 @@ type large struct {
 func (m *pullBatch) flush() error {
 	p := m.p
 	p.pin()
-	n := p.replica.replicaState
+	n := p.replicaState
 	n.torn = true
 	p.tx.Put(noteKey(p.o.App), n.encode())
 	c, err := m.change(fold.Outcome{})
@@ -70,7 +70,7 @@ func (m *pullBatch) rollBack() (err error) {
 }
 
 // wipe empties a replica as if it had pulled nothing. Its operations are pending again.
-func (p *Partition) wipe() error {
+func (p *Copy) wipe() error {
 	p.forget()
 	m := p.newMix()
 	catalog.Wipe(p.tx, p.o.App)
@@ -97,7 +97,7 @@ func (s *sharedSnapshot) Close() error {
 }
 
 // pin makes views show the current state until unpin, in spite of later writes.
-func (p *Partition) pin() {
+func (p *Copy) pin() {
 	defer p.locks.take(showing).unlock()
 	if p.pinned != nil {
 		return
@@ -107,7 +107,7 @@ func (p *Partition) pin() {
 }
 
 // unpin makes views show the store again. The caller holds showing.
-func (p *Partition) unpin() {
+func (p *Copy) unpin() {
 	if p.pinned != nil {
 		_ = p.pinned.Close() // the snapshot was only read; its views report errors
 		p.pinned = nil

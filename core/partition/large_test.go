@@ -51,7 +51,7 @@ func TestLargeSnapshot(t *testing.T) {
 		store := &brimful{Store: memkv.New(), left: -1}
 		c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 		c.pull(t, origin, 50)
-		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: dotAt(t, origin, 3)})
+		submit(t, c.Copy, create("mine"), &log.InputDelete{Input: dotAt(t, origin, 3)})
 		looked := 0
 		s := x.Snapshot
 		s.Read = func(i int) ([]byte, error) {
@@ -114,11 +114,11 @@ func TestWipedOutbox(t *testing.T) {
 	store := &brimful{Store: memkv.New(), left: -1}
 	c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 	c.pull(t, origin, 3000)
-	submit(t, c.Partition, create("a"), create("b"))
+	submit(t, c.Copy, create("a"), create("b"))
 	c.push(t, origin, 9)
 	c.pull(t, origin, 9)
 	c.pull(t, origin, 0) // stable
-	submit(t, c.Partition, create("c"))
+	submit(t, c.Copy, create("c"))
 	large(t, origin, 2000, 1000)
 	x, _ := export(t, origin, [32]byte{})
 	store.left = 1

@@ -164,7 +164,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 }
 
 // call makes one call.
-func call(p *partition.Partition, in callInput) (callOutput, error) {
+func call(p *partition.Origin, in callInput) (callOutput, error) {
 	var body log.Body
 	switch in.kind {
 	case "create":
@@ -188,7 +188,7 @@ func call(p *partition.Partition, in callInput) (callOutput, error) {
 }
 
 // look makes a read or list call in a view.
-func look(p *partition.Partition, in callInput) (out callOutput, err error) {
+func look(p *partition.Origin, in callInput) (out callOutput, err error) {
 	v := p.View()
 	if in.kind == "list" {
 		var ids []string

@@ -51,6 +51,7 @@ func TestLockFaults(t *testing.T) {
 	const rest = `package partition
 type Partition struct { locks locks; n int }
 type mix struct { p *Partition; moved func() }
+type folder interface { fold() }
 func (p *Partition) append() { defer p.locks.take(appending).unlock() }
 func (p *Partition) fold() { defer p.locks.take(folding).unlock() }
 func (p *Partition) look() int { defer p.locks.take(reading).unlock(); return p.n }
@@ -72,6 +73,7 @@ func (m *mix) apply() { defer m.p.locks.take(showing).unlock(); m.moved() }
 		`func f(p *Partition) { m := &mix{p: p, moved: func() { p.fold() }}; m.apply() }`:                                     "moved takes",
 		`func f(p *Partition) { m := &mix{p: p}; m.moved = p.append; m.apply() }`:                                             "moved takes",
 		`func f(p *Partition) { p.with(func() { p.append() }) }`:                                                              "do takes",
+		`func f(p *Partition, x folder) { defer p.locks.take(folding).unlock(); x.fold() }`:                                   "fold takes",
 		`func f(p *Partition) { defer p.locks.take(showing | reading).unlock() }`:                                             "both sides",
 		`func f(p *Partition) { defer p.locks.take(folding) }`:                                                                "not released",
 		`func f(p *Partition) { p.locks.take(folding).unlock() }`:                                                             "not released",
@@ -167,6 +169,7 @@ func lockFaults(t *testing.T, texts map[string]string) []string {
 			}
 		}
 	}
+	c.dispatch()
 	c.order()
 	slices.Sort(c.faults)
 	return c.faults
@@ -279,6 +282,32 @@ func (c *lockCheck) assign(to types.Object, x ast.Expr) {
 		}
 		return true
 	})
+}
+
+// dispatch records that a method of an interface calls that of each type of the package which has all methods of the interface.
+func (c *lockCheck) dispatch() {
+	scope := c.pkg.Scope()
+	for _, name := range scope.Names() {
+		it, ok := scope.Lookup(name).Type().Underlying().(*types.Interface)
+		if _, named := scope.Lookup(name).(*types.TypeName); !ok || !named {
+			continue
+		}
+		for _, other := range scope.Names() {
+			var has []*types.Func
+			for m := range it.Methods() {
+				if t, ok := scope.Lookup(other).(*types.TypeName); ok && !types.IsInterface(t.Type()) {
+					f, _, _ := types.LookupFieldOrMethod(t.Type(), true, c.pkg, m.Name())
+					if f, ok := f.(*types.Func); ok {
+						has = append(has, f)
+					}
+				}
+			}
+			for i := 0; i < len(has) && len(has) == it.NumMethods(); i++ {
+				o := c.owner(it.Method(i), has[i].Name())
+				o.uses = append(o.uses, use{of: has[i]})
+			}
+		}
+	}
 }
 
 // takes records the region in which the caller holds the locks that a call returns.

@@ -109,13 +109,13 @@ func (p *Partition) NameOf(body log.Body) (id string, err error) {
 		err = nil
 	}
 	if err = errors.Join(err, v.Close()); err == nil && id == "" {
-		id, err = p.madeName(dot)
+		id, err = p.side.madeName(dot)
 	}
 	return id, err
 }
 
-// madeName returns the ID in the operation of the outbox that made the thing dot.
-func (p *Partition) madeName(dot log.Dot) (id string, err error) {
+// madeName implements [side].
+func (p *Copy) madeName(dot log.Dot) (id string, err error) {
 	at := p.Position(dot)
 	if at == 0 {
 		return "", nil
@@ -135,7 +135,7 @@ func (p *Partition) madeName(dot log.Dot) (id string, err error) {
 }
 
 // noteNames stores the IDs of things that pending operations name and that no longer exist. The state before this batch has the IDs.
-func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
+func (p *Copy) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
 	for i := range entries {
 		if verdicts[i].Code != fold.Gone {
 			continue
@@ -152,7 +152,7 @@ func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.
 }
 
 // takeName returns the ID of the thing of an operation whose verdict has arrived, and deletes the stored ID.
-func (p *Partition) takeName(op *log.Op) (string, error) {
+func (p *Copy) takeName(op *log.Op) (string, error) {
 	id, err := p.NameOf(op.Body)
 	if err != nil {
 		return "", err

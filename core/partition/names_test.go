@@ -17,9 +17,9 @@ import (
 )
 
 // openNames opens an origin whose log has the rules of names.
-func openNames(t *testing.T, now func() time.Time) *partition.Partition {
+func openNames(t *testing.T, now func() time.Time) *partition.Origin {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: now, Epoch: opening()})
+	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: now, Epoch: opening()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func openNames(t *testing.T, now func() time.Time) *partition.Partition {
 }
 
 // lastBody returns the body of the last entry of a log.
-func lastBody(t *testing.T, p *partition.Partition) log.Body {
+func lastBody(t *testing.T, p *partition.Origin) log.Body {
 	t.Helper()
 	all := entries(t, p)
 	return all[len(all)-1].Op.Body
@@ -95,7 +95,7 @@ func TestStaleCreation(t *testing.T) {
 	at := func() time.Time { return wall }
 	origin := openNames(t, at)
 	store := memkv.New()
-	c, err := partition.Open(partition.Options{Store: store, App: app, Clock: at, Epoch: opening(), Replica: &partition.Replica{}})
+	c, err := partition.OpenCopy(partition.Options{Store: store, App: app, Clock: at, Epoch: opening()}, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Version 0.1.0 wrote records that nothing reads any more. Open deletes them. A restored origin noted deletions that came before their things:
+// Version 0.1.0 wrote records that nothing reads any more. Opening deletes them. A restored origin noted deletions that came before their things:
 //
 //	early/DOT   the deletion
 //
@@ -24,12 +22,8 @@ var oldNames = []string{earlyName, "left/", "life/", "moved/", "opened", "rename
 // oldOnce is the number of early deletions that become entries at once.
 const oldOnce = 512
 
-// dropOld deletes the records of version 0.1.0. The rules by which early deletions count must be in force; otherwise the next Open does it.
-func (p *Partition) dropOld() error {
-	h, err := catalog.Read(p.o.Store, p.o.App).Header()
-	if err != nil || h.Fold < fold.RulesOfNames && p.replica == nil && p.o.App != catalog.Control {
-		return err
-	}
+// dropOld deletes the records of version 0.1.0. The rules by which early deletions count must be in force.
+func (p *Partition) dropOld() (err error) {
 	for _, name := range oldNames {
 		for more := true; more && err == nil; {
 			more, err = p.dropSome(name)
@@ -59,7 +53,7 @@ func (p *Partition) dropSome(name string) (more bool, err error) {
 		return more, p.o.Store.Apply(&drop)
 	}
 	_, err = p.Submit(context.Background(), "", bodies, func(b *kv.Batch) { replay(b, &drop) })
-	if errors.Is(err, kv.ErrFull) { // the next Open does it
+	if errors.Is(err, kv.ErrFull) { // the next opening does it
 		return false, nil
 	}
 	return more, err
@@ -97,8 +91,8 @@ type oldKept struct {
 }
 
 // keepOld makes frames of the entries that version 0.1.0 kept, each up to a seal. It leaves out entries without a seal after them. If the store is
-// full, the next Open does it.
-func (p *Partition) keepOld() error {
+// full, the next opening does it.
+func (p *Copy) keepOld() error {
 	m := p.newMix()
 	k, old := &m.note.kept, m.note.oldKept
 	var f Frame
@@ -136,7 +130,7 @@ func (p *Partition) keepOld() error {
 	k.old, m.note.oldKept = m.note.cursor.Seq, oldKept{}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
 	if err = p.o.Store.Apply(p.tx.Batch()); err == nil {
-		p.replica.replicaState = m.note
+		p.replicaState = m.note
 	}
 	if errors.Is(err, kv.ErrFull) {
 		return nil

@@ -14,12 +14,12 @@ import (
 //
 //	run 1   2 3 ◆ 4 5 ◆ 6       of a log before a restore
 //	run 2   4 5 6 ◆   8 9 ◆     of the present log; the seal of entry 7 did not come
-func oldReplica(t *testing.T, origin *Partition) kv.Store {
+func oldReplica(t *testing.T, origin *Origin) kv.Store {
 	t.Helper()
 	store := memkv.New()
-	p := openTest(t, Options{Store: store, Epoch: log.Epoch{2}, Replica: &Replica{}})
+	p := copyTest(t, Options{Store: store, Epoch: log.Epoch{2}})
 	pullTest(t, p, origin, origin.log.Head(), 1)
-	n := p.replica.replicaState
+	n := p.replicaState
 	n.kept, n.oldKept = keptState{}, oldKept{run: 2, since: 3, bytes: 1000, epoch: n.cursor.Epoch, to: 9}
 	var b kv.Batch
 	b.DeleteRange(under(testApp, frameName))
@@ -58,7 +58,7 @@ func oldReplica(t *testing.T, origin *Partition) kv.Store {
 }
 
 // frameTest returns entries of an origin's log as a frame.
-func frameTest(t *testing.T, origin *Partition, from, to uint64) Frame {
+func frameTest(t *testing.T, origin *Origin, from, to uint64) Frame {
 	t.Helper()
 	f := Frame{Epoch: origin.log.EpochOf(to).Epoch, From: from, To: to}
 	err := origin.log.Read(from+1, func(e log.Entry) bool {
@@ -79,7 +79,7 @@ func frameTest(t *testing.T, origin *Partition, from, to uint64) Frame {
 }
 
 // pullTest pulls entries of an origin's log, up to an entry.
-func pullTest(t *testing.T, p, origin *Partition, to, stable uint64) {
+func pullTest(t *testing.T, p *Copy, origin *Origin, to, stable uint64) {
 	t.Helper()
 	r := Run{From: p.Cursor().Seq, To: to, Epoch: origin.log.EpochOf(to).Epoch, Stable: stable}
 	if to > r.From {
@@ -100,7 +100,7 @@ func pullTest(t *testing.T, p, origin *Partition, to, stable uint64) {
 }
 
 // keptTest returns the kept frames, each as its entries and epoch.
-func keptTest(t *testing.T, p *Partition) (frames []Frame, list []string) {
+func keptTest(t *testing.T, p *Copy) (frames []Frame, list []string) {
 	t.Helper()
 	err := p.KeptAfter(0, func(_ uint64, f Frame) bool {
 		frames, list = append(frames, f), append(list, fmt.Sprintf("%d-%d/%d", f.From+1, f.To, f.Epoch[0]))
@@ -120,9 +120,9 @@ func TestKeepOld(t *testing.T) {
 	submitTest(t, origin, 8) // the rules come first
 	store := oldReplica(t, origin)
 	want := []string{"2-3/0", "4-5/0", "4-6/1", "8-9/1"}
-	var p *Partition
+	var p *Copy
 	for opening := range byte(2) {
-		p = openTest(t, Options{Store: store, Epoch: log.Epoch{3, opening}, Replica: &Replica{}})
+		p = copyTest(t, Options{Store: store, Epoch: log.Epoch{3, opening}})
 		frames, got := keptTest(t, p)
 		if marks := p.Kept(); !slices.Equal(got, want) || !slices.Equal(marks, []log.Mark{{Epoch: log.Epoch{1}, To: 9}}) {
 			t.Errorf("opening %d: frames %v of %x, want %v", opening, got, marks, want)
@@ -177,7 +177,7 @@ func TestKeepOldTorn(t *testing.T) {
 	if err := store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	p := openTest(t, Options{Store: store, Epoch: log.Epoch{3}, Replica: &Replica{}})
+	p := copyTest(t, Options{Store: store, Epoch: log.Epoch{3}})
 	pullTest(t, p, origin, 6, 5)
 	if _, got := keptTest(t, p); p.Cursor().Seq != 6 || !slices.Equal(got, []string{"2-3/0", "4-5/0", "4-6/1", "8-9/1", "1-6/1"}) {
 		t.Errorf("at %d with 5 stable entries: %v", p.Cursor().Seq, got)
@@ -198,14 +198,14 @@ func TestKeepOldFull(t *testing.T) {
 	origin := openTest(t, Options{Store: memkv.New(), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8)
 	store := oldReplica(t, origin)
-	p, err := Open(Options{Store: fullStore{store}, App: testApp, Clock: testNow, Epoch: log.Epoch{3}, Replica: &Replica{}})
+	p, err := OpenCopy(Options{Store: fullStore{store}, App: testApp, Clock: testNow, Epoch: log.Epoch{3}}, Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, got := keptTest(t, p); len(got) > 0 || p.Cursor().Seq != 9 {
 		t.Errorf("a full replica at %d keeps %v", p.Cursor().Seq, got)
 	}
-	p = openTest(t, Options{Store: store, Epoch: log.Epoch{4}, Replica: &Replica{}})
+	p = copyTest(t, Options{Store: store, Epoch: log.Epoch{4}})
 	if _, got := keptTest(t, p); len(got) != 4 {
 		t.Errorf("with space again: %v", got)
 	}

@@ -152,46 +152,27 @@ func (w outboxWriters) position(dot log.Dot, last uint64) uint64 {
 }
 
 // Position returns the position of an operation in the outbox of a replica; 0: the outbox lacks it.
-func (p *Partition) Position(dot log.Dot) uint64 {
-	if at := p.outboxWriters().position(dot, p.log.LastSeq()); p.replica != nil && at >= p.log.Floor() {
+func (p *Copy) Position(dot log.Dot) uint64 {
+	if at := p.outboxWriters().position(dot, p.log.LastSeq()); at >= p.log.Floor() {
 		return at
 	}
 	return 0
 }
 
-// outboxWriters returns the writers of a replica's outbox, or the last ones of an origin.
-func (p *Partition) outboxWriters() outboxWriters {
-	defer p.locks.take(reading).unlock()
-	return p.writers
-}
-
-// Owns reports whether this partition does the work that an operation requests, a download or a training. A partition with a log does all
-// of it; a replica does the work that the writers in its outbox requested.
-func (p *Partition) Owns(dot log.Dot) bool { return p.replica == nil || p.MadeBy(dot.Writer) }
-
-// MadeBy reports whether this process or, as far as the store shows it, an earlier one on this store has made the operations of a writer: an
-// origin knows its last writers, and the sites that version 0.1.0 used, and a replica those with operations in its outbox.
-func (p *Partition) MadeBy(w log.Writer) bool {
-	return p.replica == nil && w.IsOrigin() || p.outboxWriters().index(w) >= 0
-}
+func (p *Copy) owns(w log.Writer) bool   { return p.madeBy(w) }
+func (p *Copy) madeBy(w log.Writer) bool { return p.outboxWriters().index(w) >= 0 }
 
 // Outbox returns the position of the last operation of a replica that survives a crash, and the last position before the first pending
 // operation.
-func (p *Partition) Outbox() (last, settled uint64) {
+func (p *Copy) Outbox() (last, settled uint64) {
 	defer p.locks.take(reading).unlock()
-	if p.replica == nil {
-		return 0, 0
-	}
 	last = p.log.Head()
-	return last, min(p.replica.confirmed.after(p.log.Floor()-1)-1, last)
+	return last, min(p.confirmed.after(p.log.Floor()-1)-1, last)
 }
 
 // Pending yields the pending operations after a position with their positions, oldest first, until yield returns false. They survive a
 // crash.
-func (p *Partition) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
-	if p.replica == nil {
-		return ErrReplica
-	}
+func (p *Copy) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
 	confirmed := p.place().confirmed
 	after = confirmed.after(max(after, p.log.Floor()-1)) - 1
 	return p.scanOwn(after, p.log.Head(), func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
@@ -199,15 +180,12 @@ func (p *Partition) Pending(after uint64, yield func(at uint64, op log.Op) bool)
 
 // LocalOps yields the operations in the outbox after a position with their positions, oldest first, until yield returns false: pending ones,
 // and confirmed ones that may not be stable.
-func (p *Partition) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
-	if p.replica == nil {
-		return ErrReplica
-	}
+func (p *Copy) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
 	return p.scanOwn(after, p.log.Head(), yield)
 }
 
 // scanOwn yields the operations in the outbox with after < position ≤ last.
-func (p *Partition) scanOwn(after, last uint64, yield func(at uint64, op log.Op) bool) error {
+func (p *Copy) scanOwn(after, last uint64, yield func(at uint64, op log.Op) bool) error {
 	if after = max(after, p.log.Floor()-1); after >= last {
 		return nil
 	}
@@ -215,7 +193,7 @@ func (p *Partition) scanOwn(after, last uint64, yield func(at uint64, op log.Op)
 }
 
 // Secret returns the secret of a writer in the outbox; nil: it has none.
-func (p *Partition) Secret(w log.Writer) []byte {
+func (p *Copy) Secret(w log.Writer) []byte {
 	writers := p.outboxWriters()
 	if i := writers.index(w); i >= 0 {
 		return writers[i].secret
@@ -223,53 +201,30 @@ func (p *Partition) Secret(w log.Writer) []byte {
 	return nil
 }
 
-// checkOutboxLimit returns an error if a replica cannot make n more operations. The caller holds appending.
-func (p *Partition) checkOutboxLimit(n int) error {
-	if p.replica == nil {
-		return nil
-	}
+// room implements [side].
+func (p *Copy) room(n int) error {
 	lock := p.locks.take(reading)
 	floor, last := p.log.Floor(), p.log.LastSeq()
-	waiting := last + 1 - floor - p.replica.confirmed.count(floor, last) + uint64(n)
+	waiting := last + 1 - floor - p.confirmed.count(floor, last) + uint64(n)
 	lock.unlock()
-	if waiting > p.replica.limit {
-		return fmt.Errorf("%d of %d: %w", waiting, p.replica.limit, ErrOutbox)
+	if waiting > p.limit {
+		return fmt.Errorf("%d of %d: %w", waiting, p.limit, ErrOutbox)
 	}
 	return nil
 }
 
-// maxOrigins is the number of its last writers of which an origin has records.
-const maxOrigins = 16
-
-// noteOwn adds to the batch of operations the records of their writer, with its first operation, and at a replica of their token. first is
-// the position of the first operation. The caller holds appending.
-func (p *Partition) noteOwn(b *kv.Batch, ops []log.Op, t Token, first uint64) {
+// note implements [side]. It notes the secret of the writer, which the replica shows when it pushes, and the token of the operations.
+func (p *Copy) note(b *kv.Batch, ops []log.Op, t Token, first uint64) error {
 	if p.own.seq == 0 {
-		x := writerRecord{p.own.secret[:], first}
-		if p.replica == nil { // it shows its secret to nobody
-			x.secret = nil
-			if w := p.outboxWriters(); len(w) >= maxOrigins {
-				b.Delete(writerKey(p.o.App, w[len(w)-maxOrigins].writer))
-			}
-		}
-		b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &x))
+		b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &writerRecord{p.own.secret[:], first}))
 	}
-	if p.replica == nil || t == (Token{}) {
-		return
+	if t == (Token{}) {
+		return nil
 	}
 	for i := range ops {
 		b.Put(tokenKey(p.o.App, ops[i].Dot), encodeToken(nil, &t))
 	}
-}
-
-// made records operations that were appended, the first one as entry first. The caller holds appending.
-func (p *Partition) made(ops []log.Op, first uint64) {
-	if p.own.seq == 0 {
-		lock := p.locks.take(showing)
-		p.writers = append(p.writers, outboxWriter{p.own.writer, writerRecord{bytes.Clone(p.own.secret[:]), first}})
-		lock.unlock()
-	}
-	p.own.seq = ops[len(ops)-1].Dot.Seq
+	return nil
 }
 
 // leave deletes the records of the operations before position floor, which leave the outbox: their tokens, and writers without others.
@@ -299,42 +254,41 @@ func (m *pullBatch) leave(floor uint64) (err error) {
 }
 
 // openOutbox finds the last operation of the outbox that the state has: the state counts pending operations as entries after the cursor.
-func (p *Partition) openOutbox(h catalog.Header) error {
-	r := p.replica
+func (p *Copy) openOutbox(h catalog.Header) error {
 	// A crash may undo the trim after the batch with which operations left.
-	runs := append(confirmedRuns(nil), r.confirmed...)
-	if _, floor := runs.stable(p.log.Floor(), r.cursor.Stable); floor > p.log.Floor() {
+	runs := append(confirmedRuns(nil), p.confirmed...)
+	if _, floor := runs.stable(p.log.Floor(), p.cursor.Stable); floor > p.log.Floor() {
 		if err := p.log.Trim(floor); err != nil && !errors.Is(err, kv.ErrFull) {
 			return err
 		}
 	}
 	p.seq = p.log.Floor() - 1
-	if r.torn {
+	if p.torn {
 		return nil
 	}
-	if h.Seq < r.cursor.Seq {
-		return fmt.Errorf("state of entry %d with the cursor at %d: %w", h.Seq, r.cursor.Seq, kv.ErrCorrupt)
+	if h.Seq < p.cursor.Seq {
+		return fmt.Errorf("state of entry %d with the cursor at %d: %w", h.Seq, p.cursor.Seq, kv.ErrCorrupt)
 	}
-	for range h.Seq - r.cursor.Seq {
-		p.seq = r.confirmed.after(p.seq)
+	for range h.Seq - p.cursor.Seq {
+		p.seq = p.confirmed.after(p.seq)
 	}
-	p.seq = r.confirmed.after(p.seq) - 1
+	p.seq = p.confirmed.after(p.seq) - 1
 	if p.seq > p.log.Head() {
 		return fmt.Errorf("state with operation %d of an outbox that ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
 	}
 	return nil
 }
 
-// foldPending folds some operations of the outbox over the state, and writes their undo records, in one batch. Like foldRun's batch, it
-// needs no sync.
-func (p *Partition) foldPending() error {
-	entries, err := p.nextEntries()
-	if err != nil {
-		return err
-	}
+// foldRun implements [side]. It folds operations of the outbox over the state, and writes their undo records.
+func (p *Copy) foldRun(entries []log.Entry) (err error) {
+	defer func() {
+		if err != nil {
+			p.forget()
+		}
+	}()
 	first, last := entries[0].Seq, entries[len(entries)-1].Seq
 	p.tx.Reset(p.o.Store)
-	verdicts, out, err := p.foldLocal(p.replica.pending, p.tx, entries)
+	verdicts, out, err := p.foldLocal(p.pending, p.tx, entries)
 	if err != nil {
 		return err
 	}
@@ -345,7 +299,7 @@ func (p *Partition) foldPending() error {
 	if err != nil {
 		return err
 	}
-	at := p.replica.pending.Seq()
+	at := p.pending.Seq()
 	if err := p.apply(change{indexed: out, analysed: analysed, watched: withoutDeletions(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
 		return err
 	}
@@ -354,7 +308,7 @@ func (p *Partition) foldPending() error {
 }
 
 // foldLocal folds entries of the outbox into tx. It numbers them after the last entry in tx.
-func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
+func (p *Copy) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
 	h, err := catalog.Read(tx, p.o.App).Header()
 	if err == nil {
 		err = f.Begin(tx)
@@ -374,3 +328,25 @@ func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry)
 	}
 	return verdicts, f.End(), nil
 }
+
+// Try returns the verdicts that bodies would get if this replica submitted them now. It submits nothing. So a caller can refuse an
+// operation at once, instead of sending it to the origin, whose state may differ by then. Try borrows bodies. Errors: those of kv.
+func (p *Copy) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
+	if len(bodies) == 0 {
+		return nil, nil
+	}
+	entries := make([]log.Entry, len(bodies))
+	for i, body := range bodies {
+		dot := log.Dot{Writer: tried, Seq: 1 + uint64(i)}
+		entries[i] = log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}}
+	}
+	v := p.View()
+	verdicts, _, err = p.foldLocal(fold.NewPending(p.o.App, p.o.Rules), kv.NewOverlay(v.snapshot), entries)
+	if err = errors.Join(err, v.Close()); err != nil {
+		return nil, fmt.Errorf("try: %w", err)
+	}
+	return verdicts, nil
+}
+
+// tried is the writer of operations that are only tried. No writer is drawn with this number.
+const tried log.Writer = 1<<62 - 1

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -112,17 +113,30 @@ var (
 	testNow = func() time.Time { return time.UnixMilli(1_700_000_000_000) }
 )
 
-func openTest(t *testing.T, o Options) *Partition {
+func openTest(t *testing.T, o Options) *Origin {
 	t.Helper()
 	o.App, o.Clock = testApp, testNow
-	p, err := Open(o)
+	p, err := OpenOrigin(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func submitTest(t *testing.T, p *Partition, n int) Span {
+func copyTest(t *testing.T, o Options) *Copy {
+	t.Helper()
+	o.App, o.Clock = testApp, testNow
+	p, err := OpenCopy(o, Replica{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func submitTest(t *testing.T, p interface {
+	SubmitSpan(ctx context.Context, c Caller, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error)
+}, n int,
+) Span {
 	t.Helper()
 	bodies := make([]log.Body, n)
 	for i := range bodies {
@@ -163,18 +177,18 @@ func TestMaxSeq(t *testing.T) {
 }
 
 // asSite makes a replica write as a site, as version 0.1.0 did.
-func asSite(p *Partition, w log.Writer) {
+func asSite(p *Copy, w log.Writer) {
 	p.own.writer = w
 	p.drawn.Store(uint64(w))
 }
 
 // storeAsSite replaces the records of a replica by those of version 0.1.0, which counted confirmed operations and stored where they are in
 // the log.
-func storeAsSite(t *testing.T, p *Partition, w log.Writer) {
+func storeAsSite(t *testing.T, p *Copy, w log.Writer) {
 	t.Helper()
-	n := p.replica.replicaState
+	n := p.replicaState
 	n.site, n.acked, n.confirmed, n.converted = w, nil, nil, false
-	for _, run := range p.replica.confirmed {
+	for _, run := range p.confirmed {
 		if run.last >= p.log.Floor() {
 			n.acked = append(n.acked, acknowledgement{run.place, run.last})
 		}
@@ -193,7 +207,7 @@ func TestOutboxOfSite(t *testing.T) {
 	const site log.Writer = 5
 	origin := openTest(t, Options{Store: memkv.New(), Epoch: log.Epoch{1}})
 	store := memkv.New()
-	p := openTest(t, Options{Store: store, Epoch: log.Epoch{2}, Replica: &Replica{}})
+	p := copyTest(t, Options{Store: store, Epoch: log.Epoch{2}})
 	asSite(p, site)
 	push := func(n int) {
 		t.Helper()
@@ -241,7 +255,7 @@ func TestOutboxOfSite(t *testing.T) {
 		return h.Counts.Processed
 	}
 	for opening := range byte(2) { // Pull stores the record in its new form
-		p = openTest(t, Options{Store: store, Epoch: log.Epoch{3, opening}, Replica: &Replica{}})
+		p = copyTest(t, Options{Store: store, Epoch: log.Epoch{3, opening}})
 		if last, settled := p.Outbox(); last != 6 || settled != 4 || p.log.Floor() != 3 || visible() != 6 {
 			t.Errorf("opening %d: the outbox goes from %d to %d, settled up to %d; %d inputs", opening, p.log.Floor(), last, settled, visible())
 		}
@@ -265,14 +279,14 @@ func TestOutboxOfSite(t *testing.T) {
 	if last, settled := p.Outbox(); last != 7 || settled != 7 || p.log.Floor() != 8 || p.MadeBy(site) || !p.MadeBy(own.Writer) || visible() != 7 {
 		t.Errorf("in the end the outbox goes from %d to %d, settled up to %d; %d inputs", p.log.Floor(), last, settled, visible())
 	}
-	p = openTest(t, Options{Store: store, Epoch: log.Epoch{4}, Replica: &Replica{}})
+	p = copyTest(t, Options{Store: store, Epoch: log.Epoch{4}})
 	if next := submitTest(t, p, 1); p.MadeBy(site) || next.Writer == own.Writer || p.Position(log.Dot{Writer: next.Writer, Seq: 1}) != 8 {
 		t.Errorf("after another opening: %+v", next)
 	}
 }
 
 // pendingOf returns the pending operations of a replica with their positions.
-func pendingOf(t *testing.T, p *Partition) func(func(uint64, log.Op) bool) {
+func pendingOf(t *testing.T, p *Copy) func(func(uint64, log.Op) bool) {
 	return func(yield func(uint64, log.Op) bool) {
 		if err := p.Pending(0, yield); err != nil {
 			t.Fatal(err)

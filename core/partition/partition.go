@@ -24,34 +24,33 @@ type Options struct {
 	Index  *index.Options   // nil: the partition has no index, like the control partition
 
 	// Secret is a random key. The writers of this opening come from it and Random. A new log without a seal key also stores it to recognize
-	// its entries when replicas return them, see [Partition.Seal]. Zero: such a log gets no key.
+	// its entries when replicas return them, see [Origin.Seal]. Zero: such a log gets no key.
 	Secret [32]byte
-
-	// Replica makes the partition a replica of another one, whose log it pulls; nil: the partition has a log.
-	Replica *Replica
 
 	// Rules is the newest known version of the fold's rules; 0 means fold.Version.
 	Rules uint32
 
-	// Retention limits the stored part of the log; a zero field means its default.
+	// Retention limits the stored part of the log; a zero field means its default. A replica ignores it.
 	Retention Retention
 
 	// Watch gets the changes of inputs by each run of entries, once they are visible; nil: no watcher. It must return at once and not use
 	// the partition.
 	Watch func(fold.Outcome)
 
-	// Quota limits how much operations store; the zero Quota sets no limit. A replica ignores it: its origin has one.
+	// Quota limits how much operations store; nil: no limit. A replica ignores it: its origin has one.
 	Quota Quota
 }
 
-// Partition is one application's log, state and index. Its methods are safe for concurrent use.
+// ErrKind is returned by OpenOrigin for the store of a replica, and by OpenCopy for a store with its own log.
+var ErrKind = errors.New("the store belongs to another kind of partition (replica or origin)")
+
+// Partition is one application's log, state and index: the part that an [Origin] and a [Copy] share. Its methods are safe for concurrent use.
 type Partition struct {
-	o       Options
-	log     *log.Store // a replica's outbox: entry n is the operation at position n
-	clock   *log.Clock
-	index   *index.Index
-	replica *replica // nil: the partition has a log
-	sealKey []byte   // nil: the log has no key
+	side  side
+	o     Options
+	log   *log.Store // a replica's outbox: entry n is the operation at position n
+	clock *log.Clock
+	index *index.Index
 
 	locks locks
 
@@ -73,77 +72,70 @@ type Partition struct {
 	closed  error           // reason for rejecting all writes; nil: open
 	shut    bool            // after Shut: appended operations are not folded either
 
-	trim       trimState                   // guarded by trimming
-	tickets    map[uint64]*ticket          // by the first entry of each; guarded by waiting
-	dropsNames bool                        // a horizon was appended since appended was last empty; guarded by appending
-	appended   map[log.Writer]*writerNames // names of other writers in the log, once this process has appended some; guarded by appending
-	clocks     madeClocks                  // guarded by appending
+	tickets map[uint64]*ticket // by the first entry of each; guarded by waiting
+}
+
+// side is the part of a partition that depends on its kind: the [Origin] or the [Copy] that contains it.
+type side interface {
+	// foldRun folds entries of the log or outbox and makes their effect visible in one batch. The batch needs no sync: if a crash undoes it,
+	// the synced log is folded again. The caller holds folding.
+	foldRun(entries []log.Entry) error
+	// room returns an error if the partition cannot take n more own operations. The caller holds appending.
+	room(n int) error
+	// note adds to the batch of own operations the records of their writer, with its first operation, and of their token. It may refuse some
+	// of them. first is the entry of the first operation. The caller holds appending.
+	note(b *kv.Batch, ops []log.Op, t Token, first uint64) error
+	// tidies reports whether cleanup may delete records now. The caller holds appending and folding.
+	tidies() (bool, error)
+	// step does the postponed work on the log.
+	step(ctx context.Context, now time.Time) error
+	// owns reports whether the partition does the work that an operation of a writer requests.
+	owns(w log.Writer) bool
+	// madeBy reports whether a writer is one of this store.
+	madeBy(w log.Writer) bool
+	// madeName returns the ID in the operation of the outbox that made the thing dot; empty: the outbox lacks it.
+	madeName(dot log.Dot) (id string, err error)
 }
 
 // ticket is a Submit that waits for its verdicts.
 type ticket struct{ verdicts []fold.Verdict }
 
-// Open opens a partition and folds the entries of its log that the state lacks. If the program knows newer rules of the fold than those in
-// force, Open puts them in force in the log. Errors: those of kv, and fold.ErrNewer.
-func Open(o Options) (*Partition, error) {
+// newPartition returns a partition that is not open yet.
+func newPartition(o Options) *Partition {
 	if o.Rules == 0 {
 		o.Rules = fold.Version
 	}
-	o.Retention.defaults()
-	p := &Partition{
-		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
-		cleanupDue: true, tickets: map[uint64]*ticket{}, appended: map[log.Writer]*writerNames{},
+	if o.Quota == nil {
+		o.Quota = noQuota{}
 	}
-	err := p.openReplica()
-	if err == nil {
-		err = p.openLog()
+	return &Partition{
+		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store), cleanupDue: true, tickets: map[uint64]*ticket{},
 	}
-	if err == nil {
-		err = p.openSeal()
-	}
-	if err == nil && o.Index != nil {
-		p.index, err = index.Open(o.Store, o.App, *o.Index)
-	}
-	if err == nil && p.replica != nil {
-		err = p.keepOld()
-	}
-	if err == nil && p.replica != nil && p.replica.torn {
-		err = p.wipe()
-	}
-	if err == nil && p.replica != nil && p.replica.rules != p.o.Rules {
-		p.replica.rules = p.o.Rules
-		err = p.refoldAll()
-	}
-	if err == nil {
-		err = p.foldTo(p.log.Head())
-	}
-	if err == nil {
-		err = p.rule()
-	}
-	if err == nil {
-		err = p.dropOld()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("partition %v: %w", o.App, err)
-	}
-	return p, nil
 }
 
-// rule returns fold.ErrNewer for a state folded by newer rules. In a log that others pull, it puts the newest known rules in force. If the
-// store is full, the previous rules stay in force.
-func (p *Partition) rule() error {
-	h, err := p.Header()
-	switch rules := max(h.Fold, fold.First); {
-	case err != nil:
-		return err
-	case rules > p.o.Rules:
-		return fmt.Errorf("state by rules of version %d: %w", rules, fold.ErrNewer)
-	case rules == p.o.Rules, p.replica != nil, p.o.App == catalog.Control:
-		return nil
+// readHeader reads the header of the state, and sets the last entry in the state.
+func (p *Partition) readHeader() (catalog.Header, error) {
+	h, err := catalog.Read(p.o.Store, p.o.App).Header()
+	p.at, p.seq = h.Seq, h.Seq
+	p.clock.Observe(h.Clock)
+	return h, err
+}
+
+func (p *Partition) openIndex() (err error) {
+	if p.o.Index != nil {
+		p.index, err = index.Open(p.o.Store, p.o.App, *p.o.Index)
 	}
-	_, err = p.Submit(context.Background(), "", []log.Body{&log.Rules{Version: p.o.Rules}}, nil)
-	if errors.Is(err, kv.ErrFull) {
-		return nil
+	return err
+}
+
+// foldRest folds the entries of the log that the state lacks. It returns fold.ErrNewer for a state folded by newer rules.
+func (p *Partition) foldRest() error {
+	if err := p.foldTo(p.log.Head()); err != nil {
+		return err
+	}
+	h, err := p.Header()
+	if err == nil && h.Fold > p.o.Rules {
+		err = fmt.Errorf("state by rules of version %d: %w", h.Fold, fold.ErrNewer)
 	}
 	return err
 }
@@ -151,29 +143,13 @@ func (p *Partition) rule() error {
 // Rules returns the newest known version of the fold's rules.
 func (p *Partition) Rules() uint32 { return p.o.Rules }
 
-// openLog opens the log, or a replica's outbox, and sets the last entry of it that the state has.
-func (p *Partition) openLog() error {
-	h, err := catalog.Read(p.o.Store, p.o.App).Header()
-	if err != nil {
-		return err
-	}
-	p.at, p.seq = h.Seq, h.Seq
-	o := log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: h.Seq}
-	if p.replica != nil { // nobody follows an outbox
-		o.Durable, o.Epoch = p.replica.confirmed.after(0)-1, log.Epoch{}
-	}
-	p.clock.Observe(h.Clock)
-	if p.log, err = log.Open(p.o.Store, o); err != nil {
-		return err
-	}
-	if p.replica != nil {
-		return p.openOutbox(h)
-	}
-	if p.log.Head() < p.seq {
-		err = fmt.Errorf("state of entry %d, but the log ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
-	}
-	return err
-}
+// Owns reports whether this partition does the work that an operation requests, a download or a training. An origin does all of it; a
+// replica does the work that the writers in its outbox requested.
+func (p *Partition) Owns(dot log.Dot) bool { return p.side.owns(dot.Writer) }
+
+// MadeBy reports whether this process or, as far as the store shows it, an earlier one on this store has made the operations of a writer: an
+// origin knows its last writers, and the sites that version 0.1.0 used, and a replica those with operations in its outbox.
+func (p *Partition) MadeBy(w log.Writer) bool { return p.side.madeBy(w) }
 
 // Index returns the application's index, nil for the control partition.
 func (p *Partition) Index() *index.Index { return p.index }

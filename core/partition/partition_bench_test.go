@@ -40,7 +40,7 @@ func BenchmarkSubmit(b *testing.B) {
 	for _, n := range []int{1, 128} {
 		b.Run(fmt.Sprintf("creates=%d", n), func(b *testing.B) {
 			store := pebbleInMemory(b)
-			p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock})
+			p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func BenchmarkCatchUp(b *testing.B) {
 				store := open()
 				fill(b, store, inputs)
 				b.StartTimer()
-				p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock})
+				p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -129,7 +129,7 @@ func BenchmarkDigest(b *testing.B) {
 	const inputs = 100_000
 	store := memkv.New()
 	fill(b, store, inputs)
-	if _, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock}); err != nil {
+	if _, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock}); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

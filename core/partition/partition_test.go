@@ -36,21 +36,30 @@ func opening() log.Epoch {
 }
 
 // open opens an origin whose log begins with the test's operations, since the first rules need no entry.
-func open(t testing.TB, store kv.Store) *partition.Partition {
+func open(t testing.TB, store kv.Store) *partition.Origin {
 	t.Helper()
 	return openAs(t, store, opening(), fold.First)
 }
 
-func openAs(t testing.TB, store kv.Store, opening log.Epoch, rules uint32) *partition.Partition {
+func openAs(t testing.TB, store kv.Store, opening log.Epoch, rules uint32) *partition.Origin {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: opening, Rules: rules})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock, Epoch: opening, Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func submit(t testing.TB, p *partition.Partition, bodies ...log.Body) []fold.Verdict {
+// kind is an origin or a replica.
+type kind interface {
+	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
+	SubmitSpan(ctx context.Context, c partition.Caller, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, partition.Span, error)
+	View() *partition.View
+	Conflicts(yield func(partition.Conflict) bool) error
+	Step(ctx context.Context, now time.Time) (more bool, err error)
+}
+
+func submit(t testing.TB, p kind, bodies ...log.Body) []fold.Verdict {
 	t.Helper()
 	v, err := p.Submit(context.Background(), "key", bodies, nil)
 	if err != nil {
@@ -218,7 +227,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-func steps(t tb, p *partition.Partition) {
+func steps(t tb, p kind) {
 	t.Helper()
 	for {
 		more, err := p.Step(context.Background(), clock())

@@ -40,12 +40,9 @@ type OpVerdict struct {
 // The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows the
 // entries. Errors: ErrCursor, ErrChain, kv.ErrFull unless all entries only delete, and others of kv. After an error the state is
 // unchanged.
-func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
+func (p *Copy) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if p.replica == nil {
-		return nil, ErrReplica
 	}
 	if base, ok := r.network(); ok && p.index != nil {
 		if err := p.meet(ctx, base); err != nil {
@@ -109,8 +106,8 @@ func (r *Run) encoded() (rows [][]byte, err error) {
 }
 
 // pull is Pull under its lock.
-func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
-	cursor, err := r.check(p.replica.cursor)
+func (p *Copy) pull(r *Run) ([]OpVerdict, error) {
+	cursor, err := r.check(p.cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +130,8 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	if err := m.entries(r.Entries); err != nil {
 		return nil, err
 	}
-	before := p.replica.cursor.Chain
-	if p.replica.cursor.Seq == 0 {
+	before := p.cursor.Chain
+	if p.cursor.Seq == 0 {
 		before = r.Before
 	}
 	if err := m.keepRun(r, before); err != nil {
@@ -180,7 +177,7 @@ func replay(w kv.Writer, b *kv.Batch) {
 // pullBatch builds the batch of a Pull. It undoes the pending operations, folds the entries, and folds the operations that are still
 // pending again.
 type pullBatch struct {
-	p         *Partition
+	p         *Copy
 	note      replicaState
 	undone    bool            // some pending operation was undone
 	ords      map[uint32]bool // ordinals of inputs that may have changed
@@ -198,9 +195,9 @@ type pullBatch struct {
 	adopted     []fold.Change   // inputs that came while blank, instead of ords
 }
 
-func (p *Partition) newMix() *pullBatch {
+func (p *Copy) newMix() *pullBatch {
 	p.tx.Reset(p.o.Store)
-	m := &pullBatch{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replica.replicaState}
+	m := &pullBatch{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replicaState}
 	m.note.confirmed = slices.Clone(m.note.confirmed)
 	return m
 }
@@ -273,12 +270,8 @@ func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own ma
 }
 
 // Disown lists the pending operations of a writer, starting at one of them, as conflicts with their content, since the log has others by these
-// names. They are no longer pending, and the next operation has another writer. Errors: ErrReplica and those of kv. After an error the state
-// is unchanged.
-func (p *Partition) Disown(from log.Dot) error {
-	if p.replica == nil {
-		return ErrReplica
-	}
+// names. They are no longer pending, and the next operation has another writer. Errors: those of kv. After an error the state is unchanged.
+func (p *Copy) Disown(from log.Dot) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
@@ -332,7 +325,7 @@ func (m *pullBatch) verdict(c *Conflict) (err error) {
 // list stores a conflict.
 func (m *pullBatch) list(c *Conflict) (err error) {
 	if c.ID, err = m.p.takeName(&c.Op); err == nil {
-		m.p.PutConflict(m.p.tx, c)
+		PutConflict(m.p.tx, m.p.o.App, c)
 	}
 	return err
 }
@@ -355,7 +348,7 @@ func (m *pullBatch) finish() error {
 	if m.rewritten {
 		p.deleteDeletions(p.tx)
 	}
-	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
+	p.pending = fold.NewPending(p.o.App, p.o.Rules)
 	pending, err := m.refoldPending()
 	if err != nil {
 		return err
@@ -380,7 +373,7 @@ func (m *pullBatch) finish() error {
 	}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
 	c.moved = func() {
-		p.replica.replicaState, p.writers = m.note, p.writers[m.done:]
+		p.replicaState, p.writers = m.note, p.writers[m.done:]
 		p.at = h.Seq
 		p.unpin()
 	}
@@ -404,7 +397,7 @@ func (m *pullBatch) refoldPending() (out fold.Outcome, err error) {
 		return out, err
 	}
 	over := kv.NewOverlay(p.tx)
-	verdicts, out, err := p.foldLocal(p.replica.pending, over, entries)
+	verdicts, out, err := p.foldLocal(p.pending, over, entries)
 	if err != nil {
 		return out, err
 	}

@@ -39,46 +39,26 @@ func (p *Partition) State(read func(catalog.Reader) error) error {
 	return read(catalog.Read(p.o.Store, p.o.App))
 }
 
-// quota returns the partition's quota; nil: none.
-func (p *Partition) quota() Quota {
-	if p.replica != nil {
-		return nil
-	}
-	return p.o.Quota
-}
+// noQuota is the Quota of a partition without limits.
+type noQuota struct{}
 
-func (p *Partition) prepare(bodies []log.Body) error {
-	if q := p.quota(); q != nil {
-		return q.Prepare(bodies)
-	}
-	return nil
-}
+func (noQuota) Prepare([]log.Body) error           { return nil }
+func (noQuota) Reserve([]log.Op) ([]string, error) { return nil, nil }
+func (noQuota) Cancel([]log.Op)                    {}
+func (noQuota) Settle([]log.Entry, fold.Outcome)   {}
 
-func (p *Partition) prepareOps(ops []log.Op) error {
-	if p.quota() == nil {
-		return nil
-	}
+func (p *Origin) prepareOps(ops []log.Op) error {
 	bodies := make([]log.Body, len(ops))
 	for i := range ops {
 		bodies[i] = ops[i].Body
 	}
-	return p.prepare(bodies)
-}
-
-func (p *Partition) unreserve(ops []log.Op) {
-	if q := p.quota(); q != nil {
-		q.Cancel(ops)
-	}
+	return p.o.Quota.Prepare(bodies)
 }
 
 // reserve reserves space for ops and replaces refused ones. A refused InputFetched ends its input with an error, and any other refused
 // operation becomes a log.Refused. with has the records that ops need; nil: none.
-func (p *Partition) reserve(ops []log.Op, with *kv.Batch) error {
-	q := p.quota()
-	if q == nil {
-		return nil
-	}
-	refused, err := q.Reserve(ops)
+func (p *Origin) reserve(ops []log.Op, with *kv.Batch) error {
+	refused, err := p.o.Quota.Reserve(ops)
 	if err != nil {
 		return err
 	}
@@ -87,7 +67,7 @@ func (p *Partition) reserve(ops []log.Op, with *kv.Batch) error {
 			continue
 		}
 		if err := p.refuse(&ops[i], why, with); err != nil {
-			q.Cancel(ops)
+			p.o.Quota.Cancel(ops)
 			return err
 		}
 	}
@@ -95,7 +75,7 @@ func (p *Partition) reserve(ops []log.Op, with *kv.Batch) error {
 }
 
 // refuse replaces an operation's body. It records that the derived records of its picture may be unreferenced.
-func (p *Partition) refuse(op *log.Op, why string, with *kv.Batch) error {
+func (p *Origin) refuse(op *log.Op, why string, with *kv.Batch) error {
 	owe := func(b *log.InputCreate) {
 		if with != nil && !b.Blob.IsZero() {
 			catalog.OwePicture(with, p.o.App, b.Blob, b.Crop)

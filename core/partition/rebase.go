@@ -25,14 +25,11 @@ import (
 // state. If the process ends, or the store fails, in between, the replica is empty, keeps its pending operations, and installs a snapshot
 // again.
 //
-// Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrReplica and
-// those of kv. Except after errors of kv, the state is unchanged then.
-func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
+// Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, and those of kv. Except
+// after errors of kv, the state is unchanged then.
+func (p *Copy) Rebase(ctx context.Context, s Snapshot) error {
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	if p.replica == nil {
-		return ErrReplica
 	}
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -106,7 +103,7 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if s.size() > uint64(m.p.replica.batch) {
+	if s.size() > uint64(m.p.batch) {
 		m.large = &large{}
 	}
 	switch {
@@ -174,7 +171,7 @@ func (m *pullBatch) take(s *Snapshot, i int, do func([]catalog.Pair) error) erro
 	if err == nil {
 		err = do(pairs)
 	}
-	if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.replica.batch {
+	if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.batch {
 		err = m.flush()
 	}
 	if err != nil {
@@ -408,8 +405,8 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	}
 	names.Remove(op.Dot.Seq)
 	w.PutNames(op.Dot.Writer, &names)
-	verdicts, _, err := p.foldLocal(p.replica.pending, tx, []log.Entry{{Op: op}})
-	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
+	verdicts, _, err := p.foldLocal(p.pending, tx, []log.Entry{{Op: op}})
+	p.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
 		return c, false, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // rebase installs a snapshot of a partition's current state in a replica.
-func rebase(t testing.TB, c *testReplica, of *partition.Partition) {
+func rebase(t testing.TB, c *testReplica, of *partition.Origin) {
 	t.Helper()
 	x, _ := export(t, of, network)
 	if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
@@ -48,7 +48,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	submit(t, origin, create("a"), create("b"), create("c"))
 	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 1)
-	submit(t, c.Partition, create("mine"))
+	submit(t, c.Copy, create("mine"))
 	for name, x := range map[string]struct {
 		want error
 		edit func(r *partition.Run)
@@ -74,29 +74,21 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	if _, err := openReplica(t, memkv.New()).Pull(t.Context(), r); !errors.Is(err, partition.ErrChain) {
 		t.Errorf("the first run with another chain before it: %v, want ErrChain", err)
 	}
-	for _, err := range []error{
-		origin.Rebase(context.Background(), partition.Snapshot{}),
-		origin.Pending(0, func(uint64, log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
-	} {
-		if !errors.Is(err, partition.ErrReplica) {
-			t.Errorf("asked of the other sort: %v", err)
-		}
-	}
 }
 
 // TestFullOutbox checks that a replica accepts no more operations than its outbox holds, and more once the origin has some of them.
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
 	c := w.reopen(&testReplica{store: memkv.New(), limit: 3})
-	submit(t, c.Partition, create("a"), create("b"))
+	submit(t, c.Copy, create("a"), create("b"))
 	bodies := []log.Body{create("c"), create("d")}
 	if _, err := c.Submit(context.Background(), "key", bodies, nil); !errors.Is(err, partition.ErrOutbox) {
 		t.Errorf("a full outbox: %v", err)
 	}
-	submit(t, c.Partition, create("c"))
+	submit(t, c.Copy, create("c"))
 	c.push(t, w.origin, 2)
 	c.pull(t, w.origin, 9)
-	submit(t, c.Partition, create("d"))
+	submit(t, c.Copy, create("d"))
 	c.check(t, w.origin)
 }
 
@@ -108,7 +100,7 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 	}
 	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 20)
-	submit(t, c.Partition, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
+	submit(t, c.Copy, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
 	c.check(t, origin)
 	c.pull(t, origin, 5)
 	c.check(t, origin)
@@ -148,8 +140,8 @@ func TestPassedOver(t *testing.T) {
 	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 9)
 	name := "renamed"
-	model := log.Dot{Writer: submit(t, c.Partition, create("mine"))[0].Dot.Writer, Seq: 6}
-	submit(t, c.Partition,
+	model := log.Dot{Writer: submit(t, c.Copy, create("mine"))[0].Dot.Writer, Seq: 6}
+	submit(t, c.Copy,
 		create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: theirs[1].Dot},
 		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: model, Name: &name}, &log.Feedback{JSON: []byte("1")},
 		&log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"a"}, Action: log.MetaAppend, JSON: []byte("[1]")}}},
@@ -187,7 +179,7 @@ func TestRestoredOrigin(t *testing.T) {
 		origin := open(t, memkv.New())
 		c := openReplica(t, memkv.New())
 		for i := range 4 {
-			submit(t, c.Partition, create(fmt.Sprint(i)))
+			submit(t, c.Copy, create(fmt.Sprint(i)))
 		}
 		c.push(t, origin, 9)
 		r := run(t, origin, c.Cursor(), 9)
@@ -202,7 +194,7 @@ func TestRestoredOrigin(t *testing.T) {
 		if _, err := c.Pull(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
-		restored, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()})
+		restored, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +224,7 @@ func TestDamagedSnapshots(t *testing.T) {
 	origin := open(t, memkv.New())
 	large(t, origin, 0, 3000)
 	c := openReplica(t, memkv.New())
-	submit(t, c.Partition, create("mine"))
+	submit(t, c.Copy, create("mine"))
 	x, chunks := export(t, origin, [32]byte{})
 	if len(chunks) < 3 {
 		t.Fatalf("%d chunks", len(chunks))

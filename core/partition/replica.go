@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -13,17 +14,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrReplica is returned for an operation that this kind of partition does not support: some need a log, others a replica. Open returns it
-// for a store of the other kind.
-var ErrReplica = errors.New("not supported by this kind of partition (replica or origin)")
-
 // ErrCursor is returned by Pull for a run that does not start at the cursor.
 var ErrCursor = errors.New("entries do not start at the cursor")
 
 // ErrChain is returned by Pull for a run from a different log than the one pulled so far.
 var ErrChain = errors.New("the log is a different one")
 
-// Replica makes a partition a replica of another partition, whose log it pulls.
+// Replica is the settings of a [Copy].
 type Replica struct {
 	Limit uint64 // local operations that may wait for the origin; 0 means 10,000
 	Batch int    // approximate bytes of a batch while a snapshot is installed; 0 means 8 MiB
@@ -51,13 +48,14 @@ type Conflict struct {
 	ID      string       `wire:"7"` // ID of the thing that the operation names by its dot, perhaps deleted; empty: none, or never here
 }
 
-// replica is the additional state of a partition that is a replica. The store has all of it, too.
-type replica struct {
-	limit     uint64
-	batch     int
-	keepLimit uint64
-	replicaState
-	pending *fold.Fold // fold of the local operations, over the visible state
+// Copy is a partition that is a replica: it pulls the log of an [Origin], and its own operations wait in an outbox.
+type Copy struct {
+	*Partition
+	limit        uint64
+	batch        int
+	keepLimit    uint64
+	replicaState            // guarded by showing
+	pending      *fold.Fold // fold of the local operations, over the visible state; guarded by folding
 }
 
 // replicaState is the stored record of a replica's place in the log. Every batch that changes the place writes it.
@@ -116,60 +114,93 @@ func readPlace(r kv.Reader, app catalog.AppID) (n replicaState, err error) {
 	return n, err
 }
 
-// openReplica reads the stored state of a replica, if it exists. The caller must call it before it opens the log.
-func (p *Partition) openReplica() error {
-	n, err := readPlace(p.o.Store, p.o.App)
-	known := err == nil
-	if ignoreMissing(err) != nil {
+// OpenCopy opens a replica, and folds the operations of its outbox that the state lacks. Errors: ErrKind for a store with its own log,
+// fold.ErrNewer and those of kv.
+func OpenCopy(o Options, r Replica) (*Copy, error) {
+	o.Quota = nil
+	p := &Copy{
+		Partition: newPartition(o), limit: cmp.Or(r.Limit, defaultLimit), batch: cmp.Or(r.Batch, defaultBatch), keepLimit: cmp.Or(r.Keep, defaultKeep),
+	}
+	p.side, p.pending = p, fold.NewPending(p.o.App, p.o.Rules)
+	if err := p.open(); err != nil {
+		return nil, fmt.Errorf("partition %v: %w", o.App, err)
+	}
+	return p, nil
+}
+
+func (p *Copy) open() (err error) {
+	p.replicaState, err = readPlace(p.o.Store, p.o.App)
+	isNew := isMissing(err)
+	if err != nil && !isNew {
 		return err
 	}
-	if p.o.Replica == nil {
-		if known {
-			return fmt.Errorf("the store belongs to a replica: %w", ErrReplica)
-		}
-		p.writers, err = readWriters(p.o.Store, p.o.App, 0)
-		return err
+	h, err := p.readHeader()
+	if err == nil && isNew && h.Seq > 0 {
+		return fmt.Errorf("the store has its own log: %w", ErrKind)
 	}
-	h, err := catalog.Read(p.o.Store, p.o.App).Header()
-	if err != nil {
-		return err
+	if err == nil {
+		p.writers, err = readWriters(p.o.Store, p.o.App, p.site)
 	}
-	if !known && h.Seq > 0 {
-		return fmt.Errorf("the store has its own log: %w", ErrReplica)
+	if err == nil { // nobody follows an outbox, so it has no epoch
+		p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Durable: p.confirmed.after(0) - 1})
 	}
-	r := &replica{
-		limit: cmp.Or(p.o.Replica.Limit, defaultLimit), batch: cmp.Or(p.o.Replica.Batch, defaultBatch), keepLimit: cmp.Or(p.o.Replica.Keep, defaultKeep),
-		replicaState: n, pending: fold.NewPending(p.o.App, p.o.Rules),
+	if err == nil {
+		err = p.openOutbox(h)
 	}
-	p.replica = r
-	p.writers, err = readWriters(p.o.Store, p.o.App, r.site)
+	if err == nil {
+		err = p.openIndex()
+	}
+	if err == nil {
+		err = p.keepOld()
+	}
+	if err == nil && p.torn {
+		err = p.wipe()
+	}
+	if err == nil && p.rules != p.o.Rules {
+		p.rules = p.o.Rules
+		err = p.refoldAll()
+	}
+	if err == nil {
+		err = p.foldRest()
+	}
+	if err == nil {
+		err = p.dropOld()
+	}
 	return err
 }
 
-// place returns the place of a replica in the log; zero at an origin.
-func (p *Partition) place() (n replicaState) {
+// place returns the replica's place in the log.
+func (p *Copy) place() replicaState {
 	defer p.locks.take(reading).unlock()
-	if p.replica != nil {
-		n = p.replica.replicaState
-	}
-	return n
+	return p.replicaState
 }
 
-// IsReplica reports whether the partition is a replica.
-func (p *Partition) IsReplica() bool { return p.replica != nil }
+// forget drops the cached facts of both folds about a batch that was not written.
+func (p *Copy) forget() {
+	p.Partition.forget()
+	p.pending = fold.NewPending(p.o.App, p.o.Rules)
+}
+
+// tidies implements [side].
+func (p *Copy) tidies() (bool, error) {
+	if p.confirmed.after(p.log.Floor()-1) <= p.seq {
+		return false, nil // the deletions of pending operations may be undone
+	}
+	waits, err := p.hasStagedDerived()
+	return !waits, err
+}
+
+// step implements [side].
+func (p *Copy) step(context.Context, time.Time) error { return nil }
 
 // Cursor returns the place in the log up to which a replica has pulled.
-func (p *Partition) Cursor() Cursor { return p.place().cursor }
+func (p *Copy) Cursor() Cursor { return p.place().cursor }
 
 // ReadConfirmed calls do with the state of the log up to the cursor, without pending operations, for digests and exports. r is valid until
 // do returns.
-func (p *Partition) ReadConfirmed(do func(r kv.Reader) error) error {
+func (p *Copy) ReadConfirmed(do func(r kv.Reader) error) error {
 	v := p.View()
-	var r kv.Reader = v.snapshot
-	if p.replica != nil {
-		r = catalog.Before(r, p.o.App)
-	}
-	return errors.Join(do(r), v.Close())
+	return errors.Join(do(catalog.Before(v.snapshot, p.o.App)), v.Close())
 }
 
 // meetOnce is the number of inputs that enter the index of the next network in one batch.
@@ -188,7 +219,7 @@ func (r *Run) network() (base [32]byte, ok bool) {
 // meet prepares the index for a run that switches the network. Stored inputs first enter the space of that network, if it lacks them and
 // their derived records are stored. Records that come with the run enter it in the run's batch. It returns [fold.ErrNewer] if the index has
 // a space of the present network but none of the next one: the program does not know that network.
-func (p *Partition) meet(ctx context.Context, base [32]byte) error {
+func (p *Copy) meet(ctx context.Context, base [32]byte) error {
 	v := p.View()
 	defer v.Close()
 	lacking, err := p.index.At(v.Reader).Lacking(base)
@@ -217,7 +248,7 @@ func (p *Partition) meet(ctx context.Context, base [32]byte) error {
 
 // unknown returns the error of a switch to a network for which the index has no space. It returns nil if the index has no space of the
 // present network either: such a new replica finds nothing until its origin switches to a known network.
-func (p *Partition) unknown(v *View, base [32]byte) error {
+func (p *Copy) unknown(v *View, base [32]byte) error {
 	h, err := v.Header()
 	if err != nil || !p.index.Has(h.Base) {
 		return err

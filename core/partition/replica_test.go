@@ -21,7 +21,7 @@ import (
 // testReplica is a replica with its store.
 type testReplica struct {
 	store kv.Store
-	*partition.Partition
+	*partition.Copy
 	by    string         // account of its operations
 	last  partition.Span // its last operations, if this process made them
 	sent  uint64         // position of the last own operation that was pushed
@@ -34,17 +34,17 @@ var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "
 
 func openReplica(t testing.TB, store kv.Store) *testReplica {
 	t.Helper()
-	p, err := partition.Open(partition.Options{
-		Store: store, App: app, Clock: clock, Epoch: opening(), Index: &index.Options{Space: plainSpace}, Replica: &partition.Replica{},
-	})
+	p, err := partition.OpenCopy(partition.Options{
+		Store: store, App: app, Clock: clock, Epoch: opening(), Index: &index.Options{Space: plainSpace},
+	}, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testReplica{store: store, Partition: p}
+	return &testReplica{store: store, Copy: p}
 }
 
 // run returns the next entries of a log for a replica, at most n.
-func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Run {
+func run(t tb, of *partition.Origin, at partition.Cursor, n int) partition.Run {
 	t.Helper()
 	r := partition.Run{From: at.Seq, To: at.Seq}
 	if n > 0 {
@@ -72,7 +72,7 @@ func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Ru
 }
 
 // pull pulls at most n entries and returns the verdicts on the replica's operations.
-func (c *testReplica) pull(t testing.TB, of *partition.Partition, n int) []partition.OpVerdict {
+func (c *testReplica) pull(t testing.TB, of *partition.Origin, n int) []partition.OpVerdict {
 	t.Helper()
 	verdicts, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
 	if err != nil {
@@ -82,13 +82,13 @@ func (c *testReplica) pull(t testing.TB, of *partition.Partition, n int) []parti
 }
 
 // push sends at most n pending operations.
-func (c *testReplica) push(t tb, to *partition.Partition, n int) {
+func (c *testReplica) push(t tb, to *partition.Origin, n int) {
 	t.Helper()
 	pending := c.waiting(t, c.sent, n)
-	err := send(c.Partition, to, pending, partition.Offer{})
+	err := send(c.Copy, to, pending, partition.Offer{})
 	if errors.Is(err, partition.ErrSequence) { // the outbox dropped the operations before them, or a horizon dropped their names
 		pending = c.waiting(t, 0, n)
-		err = send(c.Partition, to, pending, partition.Offer{Gap: true})
+		err = send(c.Copy, to, pending, partition.Offer{Gap: true})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func (c *testReplica) push(t tb, to *partition.Partition, n int) {
 
 // send sends operations in a replica's outbox as sessions do: those of one writer after those of another, with the clock of the operation
 // before them, as far as the outbox still has that.
-func send(p, to *partition.Partition, pending []log.Entry, o partition.Offer) error {
+func send(p *partition.Copy, to *partition.Origin, pending []log.Entry, o partition.Offer) error {
 	for len(pending) > 0 {
 		first := pending[0]
 		o.Before, o.Ops = 0, nil
@@ -151,7 +151,7 @@ func opsOf(entries []log.Entry) (ops []log.Op) {
 }
 
 // plain returns a store with the folded state of a log's first to entries and the pending operations after them.
-func plain(t tb, of *partition.Partition, to uint64, pending []log.Entry) kv.Store {
+func plain(t tb, of *partition.Origin, to uint64, pending []log.Entry) kv.Store {
 	t.Helper()
 	store := memkv.New()
 	f, tx := fold.New(app), kv.NewOverlay(store)
@@ -191,7 +191,7 @@ func plain(t tb, of *partition.Partition, to uint64, pending []log.Entry) kv.Sto
 }
 
 // check compares a replica with plain folds: the visible state, the confirmed state, and the index.
-func (c *testReplica) check(t tb, of *partition.Partition) {
+func (c *testReplica) check(t tb, of *partition.Origin) {
 	t.Helper()
 	at := c.Cursor().Seq
 	pending := c.waiting(t, 0, 1<<30)
@@ -237,7 +237,7 @@ func TestReplica(t *testing.T) {
 	a := openReplica(t, memkv.New())
 	dot := submit(t, origin, create("one"))[0].Dot
 	a.check(t, origin)
-	if v := submit(t, a.Partition, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
+	if v := submit(t, a.Copy, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
 		t.Errorf("pending create: %+v", v)
 	}
 	submit(t, origin, create("both"))
@@ -246,7 +246,7 @@ func TestReplica(t *testing.T) {
 		t.Errorf("told %v", verdicts)
 	}
 	a.check(t, origin)
-	submit(t, a.Partition, &log.InputDelete{Input: dot}, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "x", Value: log.True}}})
+	submit(t, a.Copy, &log.InputDelete{Input: dot}, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "x", Value: log.True}}})
 	a.check(t, origin)
 	a.push(t, origin, 2)
 	a.check(t, origin)
@@ -303,7 +303,7 @@ func TestPullFull(t *testing.T) {
 		t.Errorf("a snapshot to a full store: %v, %d batches, want ErrFull and none", err, store.applied.Load()-before)
 	}
 	c.check(t, origin)
-	submit(t, c.Partition, &log.InputDelete{Input: a.Dot})
+	submit(t, c.Copy, &log.InputDelete{Input: a.Dot})
 	store.set(&store.room, nil)
 	c.pull(t, origin, 1)
 	store.set(&store.room, kv.ErrFull)
@@ -350,7 +350,7 @@ func (c *testReplica) checkConfirmed(t tb, pending []log.Entry) {
 func TestSentAgain(t *testing.T) {
 	origin := openAs(t, memkv.New(), opening(), fold.Version)
 	c := openReplica(t, memkv.New())
-	submit(t, c.Partition, create("a"))
+	submit(t, c.Copy, create("a"))
 	c.push(t, origin, 9)
 	submit(t, origin, create("b"), &log.Horizon{At: now() + 100})
 	c.sent = 0
@@ -367,15 +367,12 @@ func TestSentAgain(t *testing.T) {
 // TestOtherKind checks that a store opens only as what it is: with its own log, or as a replica.
 func TestOtherKind(t *testing.T) {
 	replica, log := memkv.New(), memkv.New()
-	submit(t, openReplica(t, replica).Partition, create("before the first contact"))
+	submit(t, openReplica(t, replica).Copy, create("before the first contact"))
 	submit(t, open(t, log), create("x"))
-	for name, o := range map[string]partition.Options{
-		"a replica as a log": {Store: replica},
-		"a log as a replica": {Store: log, Replica: &partition.Replica{}},
-	} {
-		o.App, o.Clock = app, clock
-		if _, err := partition.Open(o); !errors.Is(err, partition.ErrReplica) {
-			t.Errorf("%s: %v, want ErrReplica", name, err)
-		}
+	if _, err := partition.OpenOrigin(partition.Options{Store: replica, App: app, Clock: clock}); !errors.Is(err, partition.ErrKind) {
+		t.Errorf("a replica as a log: %v, want ErrKind", err)
+	}
+	if _, err := partition.OpenCopy(partition.Options{Store: log, App: app, Clock: clock}, partition.Replica{}); !errors.Is(err, partition.ErrKind) {
+		t.Errorf("a log as a replica: %v, want ErrKind", err)
 	}
 }

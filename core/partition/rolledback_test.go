@@ -140,12 +140,12 @@ func TestRolledBackTwice(t *testing.T) {
 	before := openNamed(t, memkv.New(), 1)
 	pullSealed(t, before, origin)
 
-	var p *partition.Partition
-	back := func(name byte, id string, from *partition.Partition) {
+	var p *partition.Origin
+	back := func(name byte, id string, from *partition.Copy) {
 		t.Helper()
 		now := func() time.Time { return clock().Add(time.Duration(name) * time.Second) }
 		var err error
-		p, err = partition.Open(partition.Options{Store: imageOf(t, image), App: app, Clock: now, Epoch: log.Epoch{name}, Secret: [32]byte{1}})
+		p, err = partition.OpenOrigin(partition.Options{Store: imageOf(t, image), App: app, Clock: now, Epoch: log.Epoch{name}, Secret: [32]byte{1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,18 +183,18 @@ func TestRestoredTwice(t *testing.T) {
 	dots := submit(t, origin, create("a"), create("b"))
 	submit(t, origin, &log.InputDelete{Input: dots[0].Dot})
 	follower, away := openReplica(t, memkv.New()), openNamed(t, memkv.New(), 2)
-	pullSealed(t, follower.Partition, origin)
+	pullSealed(t, follower.Copy, origin)
 	pullSealed(t, away, origin)
 
 	first := openRestored(t, image, 5)
 	submit(t, first, create("c"))
-	giveBack(t, follower.Partition, first)
+	giveBack(t, follower.Copy, first)
 	submit(t, first, create("d"))
-	keepSealed(t, follower.Partition, first, 0)
+	keepSealed(t, follower.Copy, first, 0)
 	rebase(t, follower, first)
 	second := openRestored(t, image, 6)
 	submit(t, second, create("e"))
-	for i, r := range []*partition.Partition{away, follower.Partition, away, follower.Partition} {
+	for i, r := range []*partition.Copy{away, follower.Copy, away, follower.Copy} {
 		c := r.Cursor()
 		if has, err := second.HasPlace(log.Mark{Epoch: c.Epoch, To: c.Seq}, c.Chain); has || err != nil {
 			t.Errorf("replica %d: the log has its place: %v, %v", i, has, err)
@@ -340,13 +340,13 @@ func TestRebaseOnRolledBack(t *testing.T) {
 
 // resumedOrigins returns two origins that continue from one image of a machine with its memory, the second one a second later. They have made the
 // inputs old and a, and continue as one writer.
-func resumedOrigins(t *testing.T) (first, second *partition.Partition) {
+func resumedOrigins(t *testing.T) (first, second *partition.Origin) {
 	t.Helper()
 	image := memkv.New()
 	submit(t, sealing(t, image), create("old"))
 	c := &ticking{at: clock()}
-	machine := func(now func() time.Time) *partition.Partition {
-		p, err := partition.Open(partition.Options{Store: imageOf(t, image), App: app, Clock: now, Epoch: log.Epoch{3}, Secret: [32]byte{1}})
+	machine := func(now func() time.Time) *partition.Origin {
+		p, err := partition.OpenOrigin(partition.Options{Store: imageOf(t, image), App: app, Clock: now, Epoch: log.Epoch{3}, Secret: [32]byte{1}})
 		if err != nil {
 			t.Fatal(err)
 		}

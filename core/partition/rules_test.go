@@ -14,13 +14,13 @@ import (
 
 const newer = fold.Version + 1
 
-// openRules opens a partition like a program that knows the rules up to a version.
-func openRules(store kv.Store, of catalog.AppID, rules uint32, replica *partition.Replica) (*partition.Partition, error) {
-	return partition.Open(partition.Options{Store: store, App: of, Clock: clock, Epoch: opening(), Rules: rules, Replica: replica})
+// knows returns the options of a program that knows the rules up to a version.
+func knows(store kv.Store, of catalog.AppID, rules uint32) partition.Options {
+	return partition.Options{Store: store, App: of, Clock: clock, Epoch: opening(), Rules: rules}
 }
 
 // rulesIn returns the sequence numbers of the log entries that put rules in force.
-func rulesIn(t *testing.T, p *partition.Partition) (seqs []uint64) {
+func rulesIn(t *testing.T, p *partition.Origin) (seqs []uint64) {
 	t.Helper()
 	err := p.Log().Read(1, func(e log.Entry) bool {
 		if _, ok := e.Op.Body.(*log.Rules); ok {
@@ -38,20 +38,20 @@ func rulesIn(t *testing.T, p *partition.Partition) (seqs []uint64) {
 // folder again. It writes none to the control log, which nobody pulls.
 func TestRules(t *testing.T) {
 	store := memkv.New()
-	must := func(p *partition.Partition, err error) *partition.Partition {
+	must := func(p *partition.Origin, err error) *partition.Origin {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	p := must(openRules(store, app, fold.First, nil))
+	p := must(partition.OpenOrigin(knows(store, app, fold.First)))
 	submit(t, p, create("a"))
 	if got := rulesIn(t, p); p.Rules() != fold.First || len(got) != 0 {
 		t.Errorf("rules %d, said at %v", p.Rules(), got)
 	}
 	for range 2 {
-		p = must(openRules(store, app, newer, nil))
+		p = must(partition.OpenOrigin(knows(store, app, newer)))
 		if got := rulesIn(t, p); len(got) != 1 || got[0] != 2 {
 			t.Errorf("the rules are said at %v, want once at 2", got)
 		}
@@ -60,13 +60,13 @@ func TestRules(t *testing.T) {
 	if h, err := p.Header(); err != nil || h.Fold != newer || h.Seq != 3 {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if _, err := openRules(store, app, fold.Version, nil); !errors.Is(err, fold.ErrNewer) {
+	if _, err := partition.OpenOrigin(knows(store, app, fold.Version)); !errors.Is(err, fold.ErrNewer) {
 		t.Errorf("a program of before: %v, want ErrNewer", err)
 	}
-	if p = must(openRules(memkv.New(), catalog.Control, newer, nil)); p.Log().Head() != 0 {
+	if p = must(partition.OpenOrigin(knows(memkv.New(), catalog.Control, newer))); p.Log().Head() != 0 {
 		t.Errorf("the control log has %d entries", p.Log().Head())
 	}
-	if p = must(openRules(memkv.New(), app, newer, nil)); p.Log().Head() != 1 {
+	if p = must(partition.OpenOrigin(knows(memkv.New(), app, newer))); p.Log().Head() != 1 {
 		t.Errorf("a new log has %d entries, want one that says its rules", p.Log().Head())
 	}
 }
@@ -75,13 +75,13 @@ func TestRules(t *testing.T) {
 // continues from there.
 func TestRulesStop(t *testing.T) {
 	at := memkv.New()
-	origin, err := openRules(at, app, fold.First, nil)
+	origin, err := partition.OpenOrigin(knows(at, app, fold.First))
 	if err != nil {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"))
-	store, as := memkv.New(), &partition.Replica{}
-	p, err := openRules(store, app, 0, as)
+	store := memkv.New()
+	p, err := partition.OpenCopy(knows(store, app, 0), partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestRulesStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit(t, p, create("mine"))
-	if origin, err = openRules(at, app, newer, nil); err != nil {
+	if origin, err = partition.OpenOrigin(knows(at, app, newer)); err != nil {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("b"))
@@ -103,7 +103,7 @@ func TestRulesStop(t *testing.T) {
 	if last, settled := p.Outbox(); p.Cursor() != before || last != 3 || settled != 0 {
 		t.Errorf("cursor %+v, was %+v; %d operations, %d confirmed", p.Cursor(), before, last, settled)
 	}
-	if p, err = openRules(store, app, newer, as); err != nil {
+	if p, err = partition.OpenCopy(knows(store, app, newer), partition.Replica{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 99)); err != nil || p.Cursor().Seq != 3 {

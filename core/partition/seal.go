@@ -17,8 +17,8 @@ import (
 const sealName = "seal"
 
 // openSeal reads or creates the key of the log's seals. A log without seals cannot take entries back.
-func (p *Partition) openSeal() error {
-	if p.replica != nil || p.o.App == catalog.Control {
+func (p *Origin) openSeal() error {
+	if p.o.App == catalog.Control {
 		return nil
 	}
 	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
@@ -32,7 +32,7 @@ func (p *Partition) openSeal() error {
 	var b kv.Batch
 	b.Put(p.o.App.LocalKey(sealName), p.o.Secret[:])
 	err = kv.Sync(p.o.Store, &b)
-	if errors.Is(err, kv.ErrFull) { // the next Open creates the key
+	if errors.Is(err, kv.ErrFull) { // the next opening creates the key
 		return nil
 	}
 	p.sealKey = append([]byte(nil), p.o.Secret[:]...)
@@ -48,7 +48,7 @@ func ignoreMissing(err error) error {
 
 // Seal returns a code by which this log, or one restored from its backup, recognizes its entries up to seq; nil: the log has no key. Its
 // replicas store the code with the entries.
-func (p *Partition) Seal(seq uint64, chain log.Chain) []byte {
+func (p *Origin) Seal(seq uint64, chain log.Chain) []byte {
 	if p.sealKey == nil {
 		return nil
 	}

@@ -74,11 +74,8 @@ type Export struct {
 }
 
 // Export returns the whole state as a snapshot, with the derived records of the network base unless base is zero. The caller closes it
-// once. Errors: ErrReplica on a replica, which also has pending operations in its state, and those of the store.
-func (p *Partition) Export(base [32]byte) (*Export, error) {
-	if p.replica != nil {
-		return nil, ErrReplica
-	}
+// once. Errors: those of the store.
+func (p *Origin) Export(base [32]byte) (*Export, error) {
 	x := &Export{view: p.View(), base: base}
 	err := x.list(p.log)
 	if err != nil {

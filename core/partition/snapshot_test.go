@@ -20,7 +20,7 @@ import (
 var network = [32]byte{7}
 
 // large adds n inputs, so that the state of the partition takes several chunks.
-func large(t testing.TB, p *partition.Partition, from, n int) {
+func large(t testing.TB, p *partition.Origin, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i += 100 {
 		var bodies []log.Body
@@ -42,7 +42,7 @@ func large(t testing.TB, p *partition.Partition, from, n int) {
 }
 
 // export takes a snapshot and compares every chunk with the list of chunks.
-func export(t testing.TB, p *partition.Partition, base [32]byte) (x *partition.Export, chunks [][]byte) {
+func export(t testing.TB, p *partition.Origin, base [32]byte) (x *partition.Export, chunks [][]byte) {
 	t.Helper()
 	x, err := p.Export(base)
 	if err != nil {
@@ -180,7 +180,7 @@ func TestExportLess(t *testing.T) {
 }
 
 // dotAt returns the dot of an entry of a log.
-func dotAt(t tb, p *partition.Partition, seq uint64) (dot log.Dot) {
+func dotAt(t tb, p *partition.Origin, seq uint64) (dot log.Dot) {
 	t.Helper()
 	err := p.Log().Read(seq, func(e log.Entry) bool {
 		dot = e.Op.Dot

@@ -29,7 +29,7 @@ func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err err
 		return false, fmt.Errorf("index: %w", err)
 	}
 	more = more || moreIndexing
-	if err := p.stepRetention(ctx, now); err != nil {
+	if err := p.side.step(ctx, now); err != nil {
 		return false, fmt.Errorf("log: %w", err)
 	}
 	return more, nil
@@ -49,38 +49,16 @@ func (p *Partition) stepIndex(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// stepRetention trims the log and moves the horizon. If the store is full, it postpones both.
-func (p *Partition) stepRetention(ctx context.Context, now time.Time) error {
-	if !p.trimsLog() {
-		return nil
-	}
-	defer p.locks.take(trimming).unlock()
-	err := p.stepTrim(now)
-	if err == nil {
-		err = p.stepHorizon(ctx, now)
-	}
-	if errors.Is(err, kv.ErrFull) {
-		return nil
-	}
-	return err
-}
-
 // stepTidy does some of the due cleanup, if everything that was appended is folded.
 func (p *Partition) stepTidy() (more bool, err error) {
 	defer p.locks.take(appending | folding).unlock()
-	if p.clocks.of != nil && p.o.Clock().Sub(p.clocks.used).Abs() > madeUnused {
-		p.clocks = madeClocks{}
-	}
 	if !p.cleanupDue || p.shut {
 		return false, nil
 	}
 	if p.seq < p.log.LastSeq() {
 		return false, nil // a Submit is waiting for its sync; a later Step will clean up
 	}
-	if p.replica != nil && p.replica.confirmed.after(p.log.Floor()-1) <= p.seq {
-		return false, nil // the deletions of pending operations may be undone
-	}
-	if waits, err := p.hasStagedDerived(); err != nil || waits {
+	if may, err := p.side.tidies(); err != nil || !may {
 		return false, err
 	}
 	p.tx.Reset(p.o.Store)
@@ -160,16 +138,4 @@ func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 		return err
 	}
 	return p.o.Store.Apply(p.tx.Batch())
-}
-
-// Redact changes operations of the log, starting at entry from, in one batch: see [log.Store.Redact].
-func (p *Partition) Redact(from uint64, edit func(log.Body) bool) error {
-	defer p.locks.take(appending | folding).unlock()
-	if err := p.whyClosed(); err != nil {
-		return err
-	}
-	if p.replica != nil {
-		return ErrReplica
-	}
-	return p.log.Redact(from, edit)
 }

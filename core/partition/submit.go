@@ -71,7 +71,7 @@ func (p *Partition) addNames(bodies []log.Body) ([]log.Body, error) {
 
 // append names the operations and appends them. first is the entry of the first operation.
 func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, span Span, t *ticket, wait func() error, err error) {
-	if err := p.prepare(bodies); err != nil {
+	if err := p.o.Quota.Prepare(bodies); err != nil {
 		return 0, span, nil, nil, err
 	}
 	defer p.locks.take(appending).unlock()
@@ -84,7 +84,7 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if bodies, err = p.addNames(bodies); err != nil {
 		return 0, span, nil, nil, err
 	}
-	if err := p.checkOutboxLimit(len(bodies)); err != nil {
+	if err := p.side.room(len(bodies)); err != nil {
 		return 0, span, nil, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
@@ -98,19 +98,17 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if also != nil {
 		also(batch)
 	}
-	p.noteOwn(batch, ops, caller.Token, first)
-	if err := p.reserve(ops, batch); err != nil {
+	if err := p.side.note(batch, ops, caller.Token, first); err != nil {
 		return 0, span, nil, nil, err
 	}
 	t = p.expect(first, len(ops))
 	if _, wait, err = p.log.Append(ops, batch); err != nil {
-		p.unreserve(ops)
+		p.o.Quota.Cancel(ops)
 		p.drop(first)
 		return 0, span, nil, nil, err
 	}
-	p.made(ops, first)
-	p.noteHorizons(ops)
 	last := &ops[len(ops)-1]
+	p.made(last.Dot.Seq, first)
 	return first, Span{Writer: last.Dot.Writer, First: ops[0].Dot.Seq, Last: last.Dot.Seq}, t, wait, nil
 }
 
@@ -126,11 +124,11 @@ func (p *Partition) foldLocked(seq uint64) error {
 		return p.closed
 	}
 	for p.seq < seq {
-		run := p.foldRun
-		if p.replica != nil {
-			run = p.foldPending
+		entries, err := p.nextEntries()
+		if err == nil {
+			err = p.side.foldRun(entries)
 		}
-		if err := run(); err != nil {
+		if err != nil {
 			p.forget()
 			return err
 		}
@@ -139,44 +137,10 @@ func (p *Partition) foldLocked(seq uint64) error {
 }
 
 // forget drops the fold's cached facts about a batch that was not written.
-func (p *Partition) forget() {
-	p.fold = fold.NewUpTo(p.o.App, p.o.Rules)
-	if p.replica != nil {
-		p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
-	}
-}
+func (p *Partition) forget() { p.fold = fold.NewUpTo(p.o.App, p.o.Rules) }
 
 // runEntries is the maximum number of entries in a batch.
 const runEntries = 512
-
-// foldRun folds some entries and makes their effect visible in one batch. The batch needs no sync: if a crash undoes it, Open folds the
-// synced log again.
-func (p *Partition) foldRun() error {
-	entries, err := p.nextEntries()
-	if err != nil {
-		return err
-	}
-	p.tx.Reset(p.o.Store)
-	verdicts, out, err := p.foldEntries(p.fold, p.tx, entries)
-	if err != nil {
-		return err
-	}
-	analysed, err := p.findIndexable(entries, out)
-	if err != nil {
-		return err
-	}
-	seq := p.fold.Seq()
-	if err := p.apply(change{indexed: out, analysed: analysed, watched: out, moved: func() {
-		p.seq, p.at = seq, seq
-		if p.o.Quota != nil {
-			p.o.Quota.Settle(entries, out)
-		}
-	}}); err != nil {
-		return err
-	}
-	p.notifyWatcher(entries[0].Seq, verdicts)
-	return nil
-}
 
 // nextEntries reads the entries to fold next.
 func (p *Partition) nextEntries() ([]log.Entry, error) {
@@ -337,29 +301,3 @@ func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 		}
 	}
 }
-
-// Try returns the verdicts that bodies would get if this replica submitted them now. It submits nothing. So a caller can refuse an
-// operation at once, instead of sending it to the origin, whose state may differ by then. Try borrows bodies. Errors: ErrReplica and those
-// of kv.
-func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
-	if p.replica == nil {
-		return nil, ErrReplica
-	}
-	if len(bodies) == 0 {
-		return nil, nil
-	}
-	entries := make([]log.Entry, len(bodies))
-	for i, body := range bodies {
-		dot := log.Dot{Writer: tried, Seq: 1 + uint64(i)}
-		entries[i] = log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}}
-	}
-	v := p.View()
-	verdicts, _, err = p.foldLocal(fold.NewPending(p.o.App, p.o.Rules), kv.NewOverlay(v.snapshot), entries)
-	if err = errors.Join(err, v.Close()); err != nil {
-		return nil, fmt.Errorf("try: %w", err)
-	}
-	return verdicts, nil
-}
-
-// tried is the writer of operations that are only tried. No writer is drawn with this number.
-const tried log.Writer = 1<<62 - 1

@@ -256,13 +256,13 @@ func TestOpenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := partition.Options{Store: store, App: app, Clock: clock}
-	if _, err := partition.Open(o); !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := partition.OpenOrigin(o); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a state beyond its log: %v, want ErrCorrupt", err)
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := partition.Open(o); !errors.Is(err, kv.ErrClosed) {
+	if _, err := partition.OpenOrigin(o); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("a closed store: %v, want ErrClosed", err)
 	}
 }

@@ -38,10 +38,10 @@ const refusedName = "refused/"
 func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refusedName, dot) }
 
 // Opening returns the epoch with which the log appends entries now.
-func (p *Partition) Opening() log.Epoch { return p.log.Opening() }
+func (p *Origin) Opening() log.Epoch { return p.log.Opening() }
 
 // Draw gives the log another opening: its next entries have another epoch. The next operation has another writer, too.
-func (p *Partition) Draw(e log.Epoch) {
+func (p *Origin) Draw(e log.Epoch) {
 	defer p.locks.take(appending).unlock()
 	p.log.Draw(e)
 	p.o.Epoch = e
@@ -49,11 +49,11 @@ func (p *Partition) Draw(e log.Epoch) {
 }
 
 // HasPlace reports whether the log has a place: an entry of an epoch with the chain up to it. Errors: those of kv.
-func (p *Partition) HasPlace(m log.Mark, chain log.Chain) (bool, error) { return p.log.Has(m, chain) }
+func (p *Origin) HasPlace(m log.Mark, chain log.Chain) (bool, error) { return p.log.Has(m, chain) }
 
 // Common returns the greatest entry that the log has of the epoch of one of the marks, at or before it, with the chain up to it; 0: none. The
 // chain is zero if the log was trimmed beyond that entry. Errors: those of kv.
-func (p *Partition) Common(marks []log.Mark) (seq uint64, chain log.Chain, err error) {
+func (p *Origin) Common(marks []log.Mark) (seq uint64, chain log.Chain, err error) {
 	if seq = p.log.Common(marks...); seq == 0 {
 		return 0, chain, nil
 	}
@@ -73,7 +73,7 @@ type Returned struct {
 
 // TakeBack appends those operations of the frames that the log lacks, and lists those without an effect as conflicts. When it returns no error,
 // all of that survives a crash and is visible. also is as in [Partition.Submit]. Errors: ErrOpening, ErrSeal, kv.ErrFull, and those of Submit.
-func (p *Partition) TakeBack(ctx context.Context, b *Returned, also func(*kv.Batch)) error {
+func (p *Origin) TakeBack(ctx context.Context, b *Returned, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -91,15 +91,12 @@ func (p *Partition) TakeBack(ctx context.Context, b *Returned, also func(*kv.Bat
 }
 
 // takeBack appends the operations under the lock appending.
-func (p *Partition) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
+func (p *Origin) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, nil, err
 	}
-	switch {
-	case p.replica != nil || p.o.App == catalog.Control:
-		return 0, nil, ErrReplica
-	case b.Opening != p.log.Opening():
+	if b.Opening != p.log.Opening() {
 		return 0, nil, ErrOpening
 	}
 	if err := p.o.Store.Room(); err != nil {
@@ -145,7 +142,7 @@ func (p *Partition) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wa
 
 // taking sorts the operations of frames into those that the log takes and those that it lists.
 type taking struct {
-	p       *Partition
+	p       *Origin
 	missing map[log.Dot]string
 	ops     []log.Op         // operations that the log will append
 	taken   map[log.Dot]bool // operations that are no longer conflicts
@@ -163,7 +160,7 @@ type madeClocks struct {
 const madeUnused = time.Hour
 
 // readMade reads the clocks of the entries that were appended since the last Back. The caller holds appending.
-func (p *Partition) readMade() error {
+func (p *Origin) readMade() error {
 	m := &p.clocks
 	if m.used = p.o.Clock(); m.of == nil {
 		*m = madeClocks{of: map[log.Dot]log.HLC{}, used: m.used}
@@ -178,11 +175,19 @@ func (p *Partition) readMade() error {
 	return err
 }
 
+// dropMade drops the clocks if no Back needs them.
+func (p *Origin) dropMade() {
+	defer p.locks.take(appending).unlock()
+	if p.clocks.of != nil && p.o.Clock().Sub(p.clocks.used).Abs() > madeUnused {
+		p.clocks = madeClocks{}
+	}
+}
+
 // lostFor is the prefix of all reasons for listing an operation that was returned.
 const lostFor = "restore: "
 
 // CheckSeal returns ErrSeal if the log never had the entries of a frame. A log without a key has no seals.
-func (p *Partition) CheckSeal(f *Frame) error {
+func (p *Origin) CheckSeal(f *Frame) error {
 	chain, ok := f.chainAt(f.To)
 	if !ok || chain != f.Chain || p.sealKey == nil || !hmac.Equal(f.Seal, p.Seal(f.To, f.Chain)) {
 		return fmt.Errorf("entries %d to %d: %w", f.From+1, f.To, ErrSeal)
@@ -265,7 +270,7 @@ func (t *taking) compare(op *log.Op) error {
 }
 
 // noteRefused records the refused ones among ops, which are appended next.
-func (p *Partition) noteRefused(b *kv.Batch, ops []log.Op) {
+func (p *Origin) noteRefused(b *kv.Batch, ops []log.Op) {
 	for i := range ops {
 		if now, refused := ops[i].Body.(*log.Refused); refused {
 			b.Put(refusedKey(p.o.App, ops[i].Dot), []byte(now.Reason))
@@ -323,7 +328,7 @@ func (t *taking) note(b *kv.Batch) error {
 				return err
 			}
 		}
-		p.PutConflict(b, c)
+		PutConflict(b, p.o.App, c)
 	}
 	p.noteRefused(b, t.ops)
 	return nil

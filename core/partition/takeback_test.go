@@ -17,9 +17,9 @@ import (
 )
 
 // openNamed opens a replica's store. Openings with the same name draw the same writer.
-func openNamed(t testing.TB, store kv.Store, name byte) *partition.Partition {
+func openNamed(t testing.TB, store kv.Store, name byte) *partition.Copy {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{name}, Replica: &partition.Replica{}})
+	p, err := partition.OpenCopy(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{name}}, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,21 +45,21 @@ func imageOf(t testing.TB, store kv.Store) kv.Store {
 }
 
 // sendAllPending pushes what is pending at a replica.
-func sendAllPending(t testing.TB, p, to *partition.Partition) {
+func sendAllPending(t testing.TB, p *partition.Copy, to *partition.Origin) {
 	t.Helper()
-	(&testReplica{Partition: p}).push(t, to, 1<<30)
+	(&testReplica{Copy: p}).push(t, to, 1<<30)
 }
 
 // sealing opens an origin whose log has seals.
-func sealing(t testing.TB, store kv.Store) *partition.Partition {
+func sealing(t testing.TB, store kv.Store) *partition.Origin {
 	t.Helper()
 	return sealingAs(t, store, opening())
 }
 
 // sealingAs is sealing in an opening with a name.
-func sealingAs(t testing.TB, store kv.Store, name log.Epoch) *partition.Partition {
+func sealingAs(t testing.TB, store kv.Store, name log.Epoch) *partition.Origin {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: name, Secret: [32]byte{1}})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock, Epoch: name, Secret: [32]byte{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func sealingAs(t testing.TB, store kv.Store, name log.Epoch) *partition.Partitio
 }
 
 // openRestored opens an origin from an image of its store, as a restore leaves it, in an opening with a name.
-func openRestored(t testing.TB, image kv.Store, name byte) *partition.Partition {
+func openRestored(t testing.TB, image kv.Store, name byte) *partition.Origin {
 	t.Helper()
 	return sealingAs(t, imageOf(t, image), log.Epoch{name})
 }
 
 // sealedRuns returns the entries of an origin's log after an entry as the origin sends them: each run has one epoch and a seal.
-func sealedRuns(t testing.TB, origin *partition.Partition, after uint64) (runs []partition.Run) {
+func sealedRuns(t testing.TB, origin *partition.Origin, after uint64) (runs []partition.Run) {
 	t.Helper()
 	l := origin.Log()
 	for after < l.Head() {
@@ -91,7 +91,7 @@ func sealedRuns(t testing.TB, origin *partition.Partition, after uint64) (runs [
 }
 
 // pullSealed pulls all that an origin has.
-func pullSealed(t testing.TB, p, origin *partition.Partition) {
+func pullSealed(t testing.TB, p *partition.Copy, origin *partition.Origin) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, p.Cursor().Seq) {
 		if _, err := p.Pull(t.Context(), r); err != nil {
@@ -101,7 +101,7 @@ func pullSealed(t testing.TB, p, origin *partition.Partition) {
 }
 
 // framesOf returns the frames that a replica keeps, with their numbers.
-func framesOf(t testing.TB, p *partition.Partition) (frames []partition.Frame, numbers []uint64) {
+func framesOf(t testing.TB, p *partition.Copy) (frames []partition.Frame, numbers []uint64) {
 	t.Helper()
 	err := p.KeptAfter(0, func(n uint64, f partition.Frame) bool {
 		frames, numbers = append(frames, f), append(numbers, n)
@@ -114,7 +114,7 @@ func framesOf(t testing.TB, p *partition.Partition) (frames []partition.Frame, n
 }
 
 // framesAfter returns the entries of an origin's log after an entry as a replica that pulled them keeps them.
-func framesAfter(t testing.TB, origin *partition.Partition, after uint64) (frames []partition.Frame) {
+func framesAfter(t testing.TB, origin *partition.Origin, after uint64) (frames []partition.Frame) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, after) {
 		frames = append(frames, frameOf(&r))
@@ -127,7 +127,7 @@ func frameOf(r *partition.Run) partition.Frame {
 }
 
 // takeBack has a log take frames back. missing has the reason for each operation without its picture.
-func takeBack(t testing.TB, p *partition.Partition, frames []partition.Frame, missing map[log.Dot]string) {
+func takeBack(t testing.TB, p *partition.Origin, frames []partition.Frame, missing map[log.Dot]string) {
 	t.Helper()
 	if err := p.TakeBack(t.Context(), &partition.Returned{Opening: p.Opening(), Frames: frames, Missing: missing}, nil); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func takeBack(t testing.TB, p *partition.Partition, frames []partition.Frame, mi
 }
 
 // giveBack has a replica give back what a log may lack, as in a session: the frames after the last entry that both have.
-func giveBack(t testing.TB, r, to *partition.Partition) {
+func giveBack(t testing.TB, r *partition.Copy, to *partition.Origin) {
 	t.Helper()
 	have, chain, err := to.Common(r.Kept())
 	if err != nil {
@@ -153,7 +153,7 @@ func giveBack(t testing.TB, r, to *partition.Partition) {
 	}
 }
 
-func conflictsOf(t testing.TB, p *partition.Partition) (list []partition.Conflict) {
+func conflictsOf(t testing.TB, p kind) (list []partition.Conflict) {
 	t.Helper()
 	if err := p.Conflicts(func(c partition.Conflict) bool { list = append(list, c); return true }); err != nil {
 		t.Fatal(err)
@@ -179,10 +179,10 @@ func TestTakeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for name, back := range map[string]func(*partition.Partition){
-		"all frames":      func(p *partition.Partition) { takeBack(t, p, frames, nil) },
-		"what is missing": func(p *partition.Partition) { giveBack(t, r, p) },
-		"one entry a time": func(p *partition.Partition) {
+	for name, back := range map[string]func(*partition.Origin){
+		"all frames":      func(p *partition.Origin) { takeBack(t, p, frames, nil) },
+		"what is missing": func(p *partition.Origin) { giveBack(t, r, p) },
+		"one entry a time": func(p *partition.Origin) {
 			for at := range head {
 				takeBack(t, p, []partition.Frame{singleFrame(t, origin, at+1)}, nil)
 			}
@@ -225,7 +225,7 @@ func TestTakeBack(t *testing.T) {
 }
 
 // singleFrame returns one entry of an origin's log as a frame.
-func singleFrame(t testing.TB, origin *partition.Partition, seq uint64) partition.Frame {
+func singleFrame(t testing.TB, origin *partition.Origin, seq uint64) partition.Frame {
 	t.Helper()
 	r := run(t, origin, partition.Cursor{Seq: seq - 1}, 1)
 	before, err := origin.Log().Chain(seq - 1)
@@ -353,12 +353,12 @@ func TestTakeBackDeleted(t *testing.T) {
 		after := openNamed(t, memkv.New(), 3)
 		pullSealed(t, after, origin)
 
-		back := func(r *partition.Partition) func(*partition.Partition) {
-			return func(p *partition.Partition) { giveBack(t, r, p) }
+		back := func(r *partition.Copy) func(*partition.Origin) {
+			return func(p *partition.Origin) { giveBack(t, r, p) }
 		}
-		sends := func(p *partition.Partition) { accept(t, p, sent) }
-		pushes := func(p *partition.Partition) { sendAllPending(t, deleted, p) }
-		for order, steps := range map[string][]func(*partition.Partition){
+		sends := func(p *partition.Origin) { accept(t, p, sent) }
+		pushes := func(p *partition.Origin) { sendAllPending(t, deleted, p) }
+		for order, steps := range map[string][]func(*partition.Origin){
 			"sent, given back":         {sends, back(after)},
 			"given back, sent":         {back(after), sends},
 			"sent, given back, pushed": {sends, back(before), pushes},
@@ -396,7 +396,7 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 	pullSealed(t, r, first)
 	second := openRestored(t, store, 3)
 	giveBack(t, r, second)
-	for name, p := range map[string]*partition.Partition{"first": first, "second": second} {
+	for name, p := range map[string]*partition.Origin{"first": first, "second": second} {
 		accept(t, p, writerOps(edge, 1, create("deleted")))
 		v := p.View()
 		if got := fmt.Sprint(ids(t, v.Reader)); got != "[old]" || len(conflictsOf(t, p)) > 0 {
@@ -460,7 +460,7 @@ func TestTakeBackForged(t *testing.T) {
 		}},
 		"rows that are short": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Rows = f.Rows[:len(f.Rows)-1] }},
 		"a seal of another log": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
-			other, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Secret: [32]byte{2}})
+			other, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Secret: [32]byte{2}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -484,14 +484,10 @@ func TestTakeBackForged(t *testing.T) {
 	if p.Log().Head() != origin.Log().Head() {
 		t.Errorf("the log ends at %d, want %d", p.Log().Head(), origin.Log().Head())
 	}
-	c := openNamed(t, memkv.New(), 1)
-	if err := c.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("a replica takes frames back: %v", err)
-	}
 }
 
 // lostOf are the pictures that are listed as lost.
-func lostOf(p *partition.Partition) (map[blob.Hash]bool, error) {
+func lostOf(p *partition.Origin) (map[blob.Hash]bool, error) {
 	v := p.View()
 	defer v.Close()
 	return partition.LostPictures(v.Reader.KV(), app)
@@ -503,7 +499,7 @@ func TestTakeBackTwice(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	maker := openReplica(t, memkv.New())
-	submit(t, maker.Partition, create("a"))
+	submit(t, maker.Copy, create("a"))
 	maker.push(t, origin, 9)
 	submit(t, origin, &log.Horizon{At: now() + 100})
 	maker.sent = 0

@@ -11,7 +11,7 @@ import (
 )
 
 // submitWithToken writes inputs as a caller with a token does.
-func submitWithToken(t *testing.T, p *partition.Partition, token partition.Token, ids ...string) (dots []log.Dot) {
+func submitWithToken(t *testing.T, p kind, token partition.Token, ids ...string) (dots []log.Dot) {
 	t.Helper()
 	bodies := make([]log.Body, len(ids))
 	for i, id := range ids {
@@ -49,11 +49,11 @@ func TestTokens(t *testing.T) {
 	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 99)
 	old, young := partition.Token{Client: "c", Generation: 3}, partition.Token{Client: "c", Generation: 8}
-	dots := submitWithToken(t, c.Partition, old, "a", "b")
+	dots := submitWithToken(t, c.Copy, old, "a", "b")
 	c = openReplica(t, c.store)
-	dots = append(dots, submitWithToken(t, c.Partition, partition.Token{}, "an earlier version's")...)
+	dots = append(dots, submitWithToken(t, c.Copy, partition.Token{}, "an earlier version's")...)
 	c = openReplica(t, c.store)
-	dots = append(dots, submitWithToken(t, c.Partition, young, "d")...)
+	dots = append(dots, submitWithToken(t, c.Copy, young, "d")...)
 	want := []partition.Token{old, old, {}, young}
 	expect := func(when string, want []partition.Token, tokens, writers int) {
 		t.Helper()
@@ -89,7 +89,7 @@ func TestTokens(t *testing.T) {
 	c.push(t, origin, 99)
 	pull(origin.Log().Head())
 	expect("all stable", make([]partition.Token, 4), 0, 1)
-	dots = submitWithToken(t, c.Partition, young, "e")
+	dots = submitWithToken(t, c.Copy, young, "e")
 	c.push(t, origin, 99)
 	pull(origin.Log().Head())
 	expect("with a later writer", make([]partition.Token, 1), 0, 1)

@@ -27,7 +27,7 @@ type Retention struct {
 	MaxOffline time.Duration
 
 	// Writes is the minimum time for which replicas store their confirmed operations. An origin restored from a backup of that age or newer
-	// gets them back. See [Partition.Stable]. 0 means 7 days.
+	// gets them back. See [Origin.Stable]. 0 means 7 days.
 	Writes time.Duration
 }
 
@@ -81,12 +81,26 @@ const ageMarks = 16
 
 func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
 
-// trimsLog reports whether Step trims the partition's log.
-func (p *Partition) trimsLog() bool { return p.replica == nil && p.o.App != catalog.Control }
+// step implements [side]. It trims the log and moves the horizon. If the store is full, it postpones both.
+func (p *Origin) step(ctx context.Context, now time.Time) error {
+	p.dropMade()
+	if p.o.App == catalog.Control {
+		return nil
+	}
+	defer p.locks.take(trimming).unlock()
+	err := p.stepTrim(now)
+	if err == nil {
+		err = p.stepHorizon(ctx, now)
+	}
+	if errors.Is(err, kv.ErrFull) {
+		return nil
+	}
+	return err
+}
 
 // stepTrim trims the log. It removes only entries that the state has folded. The batch follows that of the state, so no crash undoes the
 // state's batch without this one.
-func (p *Partition) stepTrim(now time.Time) error {
+func (p *Origin) stepTrim(now time.Time) error {
 	lock := p.locks.take(reading)
 	seq, shut := p.seq, p.shut
 	lock.unlock()
@@ -110,7 +124,7 @@ func (p *Partition) stepTrim(now time.Time) error {
 }
 
 // readMarks reads the stored marks, once.
-func (p *Partition) readMarks() error {
+func (p *Origin) readMarks() error {
 	t := &p.trim
 	if t.known {
 		return nil
@@ -128,7 +142,7 @@ func (p *Partition) readMarks() error {
 
 // Stable returns the last entry that replicas need not store for a restore of an older backup: it was trimmed, or the marks show that it is
 // older than Retention.Writes. A log without marks is short, and replicas store everything that they wrote in it.
-func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
+func (p *Origin) Stable(now time.Time) (seq uint64, err error) {
 	defer p.locks.take(trimming).unlock()
 	if err := p.readMarks(); err != nil {
 		return 0, err
@@ -144,7 +158,7 @@ func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
 
 // mark records the current end of the log if the last mark is old enough. It returns the last entry that is older than Retention.Age; 0:
 // none is known.
-func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
+func (p *Origin) mark(now time.Time, seq uint64) (old uint64, err error) {
 	t := &p.trim
 	if err := p.readMarks(); err != nil {
 		return 0, err
@@ -189,7 +203,7 @@ const horizonEvery = 64
 
 // stepHorizon moves the horizon by an entry of the log, so that it is the same at every replica that folds the log. It also depends on the
 // clocks in the log, so a wall clock that is ahead for a moment does not move it. An application without new entries gets no new one.
-func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
+func (p *Origin) stepHorizon(ctx context.Context, now time.Time) error {
 	t, every := &p.trim, p.o.Retention.MaxOffline/horizonEvery
 	if now.Before(t.next) && t.next.Sub(now) <= every {
 		return nil
@@ -220,7 +234,7 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 }
 
 // horizonAdvances reports whether a horizon entry has an effect: the last entry is not a horizon, and the log began before to.
-func (p *Partition) horizonAdvances(to time.Time) (advances bool, err error) {
+func (p *Origin) horizonAdvances(to time.Time) (advances bool, err error) {
 	err = p.log.Read(p.log.Head(), func(e log.Entry) bool {
 		_, last := e.Op.Body.(*log.Horizon)
 		advances = !last

@@ -23,7 +23,7 @@ func TestKillTrim(t *testing.T) {
 	}
 }
 
-func openTrimming(t *testing.T, fs vfs.FS, c *ticking) (*pebblekv.Store, *partition.Partition) {
+func openTrimming(t *testing.T, fs vfs.FS, c *ticking) (*pebblekv.Store, *partition.Origin) {
 	t.Helper()
 	store, err := pebblekv.Open("data", pebblekv.Options{FS: fs, MemTableBytes: 64 << 10, CacheBytes: 1 << 20})
 	if err != nil {

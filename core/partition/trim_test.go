@@ -18,9 +18,9 @@ type ticking struct{ at time.Time }
 
 func (c *ticking) now() time.Time { return c.at }
 
-func openRetaining(t testing.TB, store kv.Store, opening log.Epoch, c *ticking, retention partition.Retention) *partition.Partition {
+func openRetaining(t testing.TB, store kv.Store, opening log.Epoch, c *ticking, retention partition.Retention) *partition.Origin {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: opening, Retention: retention, Rules: fold.First})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: c.now, Epoch: opening, Retention: retention, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func openRetaining(t testing.TB, store kv.Store, opening log.Epoch, c *ticking, 
 }
 
 // step runs Step until no work is left.
-func step(t testing.TB, p *partition.Partition, at time.Time) {
+func step(t testing.TB, p *partition.Origin, at time.Time) {
 	t.Helper()
 	for {
 		more, err := p.Step(t.Context(), at)
@@ -74,13 +74,13 @@ func TestTrimmedLog(t *testing.T) {
 	ours := submit(t, p, create("a"))[0].Dot
 	submit(t, q, create("a"))
 	sentOnce := writerOps(edge, 1, flip(ours, 3)...)
-	for _, x := range []*partition.Partition{p, q} {
+	for _, x := range []*partition.Origin{p, q} {
 		accept(t, x, sentOnce)
 	}
 	maxKeys := 0
 	for range rounds {
 		c.at = c.at.Add(time.Minute)
-		for _, x := range []*partition.Partition{p, q} {
+		for _, x := range []*partition.Origin{p, q} {
 			submit(t, x, flip(ours, changes)...)
 			step(t, x, c.at)
 		}
@@ -163,7 +163,7 @@ func TestTrimmedByAge(t *testing.T) {
 }
 
 // horizons returns the times of the horizon entries in a log.
-func horizons(t testing.TB, p *partition.Partition) (at []time.Time) {
+func horizons(t testing.TB, p *partition.Origin) (at []time.Time) {
 	t.Helper()
 	for _, e := range entries(t, p) {
 		if b, ok := e.Op.Body.(*log.Horizon); ok {
@@ -178,7 +178,7 @@ func TestHorizonMoves(t *testing.T) {
 	const day = 24 * time.Hour
 	retention := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: c.now, Epoch: opening(), Retention: retention})
+	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: c.now, Epoch: opening(), Retention: retention})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // refoldAll folds the pending operations again that a program with other rules has folded.
-func (p *Partition) refoldAll() error {
+func (p *Copy) refoldAll() error {
 	m := p.newMix()
 	err := m.undo()
 	if err == nil {
@@ -31,7 +31,7 @@ func withoutDeletions(out fold.Outcome) (t fold.Outcome) {
 
 // noteUndo adds to w the undo records of the keys that a batch changes over base, unless they have one. A range delete needs one record
 // for each key.
-func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
+func (p *Copy) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 	some, err := catalog.SomeUndo(base, p.o.App)
 	if err != nil {
 		return err

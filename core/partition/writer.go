@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -91,4 +92,21 @@ func (p *Partition) spoil(w log.Writer) {
 	if w == log.Writer(p.drawn.Load()) {
 		p.spoiled.Store(uint64(w))
 	}
+}
+
+// made records that operations were appended, the first one as entry first. last is the sequence number of the last one. The caller holds
+// appending.
+func (p *Partition) made(last, first uint64) {
+	if p.own.seq == 0 {
+		lock := p.locks.take(showing)
+		p.writers = append(p.writers, outboxWriter{p.own.writer, writerRecord{bytes.Clone(p.own.secret[:]), first}})
+		lock.unlock()
+	}
+	p.own.seq = last
+}
+
+// outboxWriters returns the writers of a replica's outbox, or the last ones of an origin.
+func (p *Partition) outboxWriters() outboxWriters {
+	defer p.locks.take(reading).unlock()
+	return p.writers
 }

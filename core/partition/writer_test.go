@@ -44,7 +44,7 @@ func TestSecrets(t *testing.T) {
 		if n := localRecords(t, store, "writer/"); n != len(writers) {
 			t.Errorf("%d writers before the first operation, want %d", n, len(writers))
 		}
-		writers = append(writers, submit(t, c.Partition, create(""))[0].Dot.Writer)
+		writers = append(writers, submit(t, c.Copy, create(""))[0].Dot.Writer)
 		for _, w := range writers {
 			if secret := c.Secret(w); len(secret) != partition.SecretSize || partition.WriterOf(app, secret) != w || !c.MadeBy(w) {
 				t.Errorf("the secret of writer %v of %v is %x", w, writers, secret)
@@ -68,9 +68,9 @@ func TestSecrets(t *testing.T) {
 func TestDrawnByClock(t *testing.T) {
 	seen := map[log.Writer]bool{}
 	for i := range 3 {
-		p, err := partition.Open(partition.Options{
-			Store: memkv.New(), App: app, Epoch: log.Epoch{1}, Clock: func() time.Time { return clock().Add(time.Duration(i)) }, Replica: &partition.Replica{},
-		})
+		p, err := partition.OpenCopy(partition.Options{
+			Store: memkv.New(), App: app, Epoch: log.Epoch{1}, Clock: func() time.Time { return clock().Add(time.Duration(i)) },
+		}, partition.Replica{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,24 +92,27 @@ type past struct {
 	running [2][]process
 }
 
-// process is a running process with its disk.
+// process is a running process with its disk: an origin or a replica.
 type process struct {
 	store kv.Store
-	*partition.Partition
+	kind
 }
 
 // open starts a process on a disk. side is 0 for the origin and 1 for the replica.
 func (w *past) open(side int, store kv.Store) process {
 	w.opened++
 	o := partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{byte(2 + side), w.opened}, Secret: [32]byte{1}}
-	if side == 1 {
-		o.Replica = &partition.Replica{}
+	p := process{store: store}
+	var err error
+	if side == 0 {
+		p.kind, err = partition.OpenOrigin(o)
+	} else {
+		p.kind, err = partition.OpenCopy(o, partition.Replica{})
 	}
-	p, err := partition.Open(o)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return process{store, p}
+	return p
 }
 
 func (w *past) pick(side int) *process { return &w.running[side][w.IntN(len(w.running[side]))] }
@@ -133,7 +136,7 @@ func (w *past) step() {
 	case n < 6:
 		*p = w.open(side, p.store)
 	default:
-		w.exchange(w.pick(1), w.pick(0))
+		w.exchange(w.pick(1).kind.(*partition.Copy), w.pick(0).kind.(*partition.Origin))
 	}
 }
 
@@ -159,7 +162,7 @@ func (w *past) write(p *process) {
 
 // exchange brings a replica to the end of a log, and sends what is pending there. It first gives what the replica keeps back to a log that lacks
 // the replica's place.
-func (w *past) exchange(r, origin *process) {
+func (w *past) exchange(r *partition.Copy, origin *partition.Origin) {
 	c := r.Cursor()
 	has, err := origin.HasPlace(log.Mark{Epoch: c.Epoch, To: c.Seq}, c.Chain)
 	if err != nil {
@@ -169,7 +172,7 @@ func (w *past) exchange(r, origin *process) {
 		w.pull(r, origin)
 	} else {
 		w.giveBack(r, origin)
-		keepSealed(w, r.Partition, origin.Partition, 0)
+		keepSealed(w, r, origin, 0)
 		x, err := origin.Export([32]byte{})
 		if err == nil {
 			x.Lacked = true
@@ -179,7 +182,7 @@ func (w *past) exchange(r, origin *process) {
 			w.Fatal(err)
 		}
 	}
-	sendAllPending(w, r.Partition, origin.Partition)
+	sendAllPending(w, r, origin)
 	w.pull(r, origin)
 	pending := 0
 	if err := r.Pending(0, func(uint64, log.Op) bool { pending++; return true }); err != nil || pending > 0 {
@@ -187,8 +190,8 @@ func (w *past) exchange(r, origin *process) {
 	}
 }
 
-func (w *past) pull(r, origin *process) {
-	for _, x := range sealedRuns(w, origin.Partition, r.Cursor().Seq) {
+func (w *past) pull(r *partition.Copy, origin *partition.Origin) {
+	for _, x := range sealedRuns(w, origin, r.Cursor().Seq) {
 		if w.IntN(3) == 0 {
 			x.Stable = x.To
 		}
@@ -199,9 +202,9 @@ func (w *past) pull(r, origin *process) {
 }
 
 // giveBack gives what a replica keeps back to a log, and checks that the log has all of it then, and lists nothing.
-func (w *past) giveBack(r, origin *process) {
-	giveBack(w, r.Partition, origin.Partition)
-	frames, _ := framesOf(w, r.Partition)
+func (w *past) giveBack(r *partition.Copy, origin *partition.Origin) {
+	giveBack(w, r, origin)
+	frames, _ := framesOf(w, r)
 	for _, f := range frames {
 		entries, err := log.DecodeRows(f.Rows, f.From)
 		if err != nil {
@@ -213,7 +216,7 @@ func (w *past) giveBack(r, origin *process) {
 			}
 		}
 	}
-	if list := conflictsOf(w, origin.Partition); len(list) > 0 {
+	if list := conflictsOf(w, origin); len(list) > 0 {
 		w.Errorf("the origin lists %+v", list)
 	}
 }
@@ -231,7 +234,7 @@ func TestNamesOnce(t *testing.T) {
 			w.step()
 		}
 		for _, origin := range w.running[0] {
-			for _, e := range entries(t, origin.Partition) {
+			for _, e := range entries(t, origin.kind.(*partition.Origin)) {
 				if b, ok := e.Op.Body.(*log.InputCreate); ok && b.ID != w.made[e.Op.Dot] {
 					t.Errorf("a log has input %s as %v, which is the name of input %q", b.ID, e.Op.Dot, w.made[e.Op.Dot])
 				}
@@ -250,7 +253,7 @@ func twins(t *testing.T) (first, second *testReplica) {
 	c := &ticking{at: clock()}
 	first, second = twin(t, memkv.New(), 1, (&ticking{at: clock()}).now), twin(t, memkv.New(), 1, c.now)
 	for _, r := range []*testReplica{first, second} {
-		submit(t, r.Partition, create("a"))
+		submit(t, r.Copy, create("a"))
 	}
 	c.at = c.at.Add(time.Second)
 	return first, second
@@ -259,18 +262,18 @@ func twins(t *testing.T) (first, second *testReplica) {
 // twin opens a replica in an opening with a name.
 func twin(t *testing.T, store kv.Store, name byte, now func() time.Time) *testReplica {
 	t.Helper()
-	p, err := partition.Open(partition.Options{
-		Store: store, App: app, Clock: now, Epoch: log.Epoch{name}, Index: &index.Options{Space: plainSpace}, Replica: &partition.Replica{},
-	})
+	p, err := partition.OpenCopy(partition.Options{
+		Store: store, App: app, Clock: now, Epoch: log.Epoch{name}, Index: &index.Options{Space: plainSpace},
+	}, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testReplica{store: store, Partition: p}
+	return &testReplica{store: store, Copy: p}
 }
 
 // checkListed checks that operations of a writer are listed because their names were used twice, in sequence from first, with their content: the
 // inputs ids.
-func checkListed(t *testing.T, r *partition.Partition, w log.Writer, first uint64, ids ...string) {
+func checkListed(t *testing.T, r kind, w log.Writer, first uint64, ids ...string) {
 	t.Helper()
 	list := conflictsOf(t, r)
 	if len(list) != len(ids) {
@@ -288,13 +291,13 @@ func checkListed(t *testing.T, r *partition.Partition, w log.Writer, first uint6
 }
 
 // checkGoesOn checks that a replica sends its next operation, as another writer, and that the log then has the inputs want.
-func checkGoesOn(t *testing.T, r *testReplica, origin *partition.Partition, w log.Writer, want string) {
+func checkGoesOn(t *testing.T, r *testReplica, origin *partition.Origin, w log.Writer, want string) {
 	t.Helper()
 	r.check(t, origin)
 	if pending := r.waiting(t, 0, 9); len(pending) > 0 {
 		t.Errorf("pending %+v", pending)
 	}
-	if dot := submit(t, r.Partition, create("after"))[0].Dot; dot.Writer == w || dot.Seq != 1 {
+	if dot := submit(t, r.Copy, create("after"))[0].Dot; dot.Writer == w || dot.Seq != 1 {
 		t.Errorf("the next operation is %v", dot)
 	}
 	r.push(t, origin, 9)
@@ -313,18 +316,18 @@ func TestOwnCheck(t *testing.T) {
 	for writes := range 4 {
 		origin := openAs(t, memkv.New(), opening(), fold.Version)
 		first, second := twins(t)
-		w := submit(t, first.Partition, create("old-1"), create("old-2"))[0].Dot.Writer
+		w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
 		first.push(t, origin, 9)
 		var lost []string
 		for i := range writes {
 			lost = append(lost, fmt.Sprint("new-", i))
-			submit(t, second.Partition, create(lost[i]))
+			submit(t, second.Copy, create(lost[i]))
 		}
 		verdicts := second.pull(t, origin, 9)
 		if len(verdicts) != 1 || verdicts[0].Verdict.Code != fold.OK || verdicts[0].Op.Dot != (log.Dot{Writer: w, Seq: 1}) {
 			t.Errorf("%d writes: told %+v, want that of a", writes, verdicts)
 		}
-		checkListed(t, second.Partition, w, 2, lost...)
+		checkListed(t, second.Copy, w, 2, lost...)
 		checkGoesOn(t, second, origin, w, "[a old-1 old-2 after]")
 	}
 }
@@ -336,18 +339,18 @@ func TestOwnCheckInSnapshot(t *testing.T) {
 		for _, stored := range []bool{true, false} {
 			origin := openAs(t, memkv.New(), opening(), fold.Version)
 			first, second := twins(t)
-			w := submit(t, first.Partition, create("old-1"), create("old-2"))[0].Dot.Writer
+			w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
 			first.push(t, origin, 9)
 			var lost []string
 			for i := range writes {
 				lost = append(lost, fmt.Sprint("new-", i))
-				submit(t, second.Partition, create(lost[i]))
+				submit(t, second.Copy, create(lost[i]))
 			}
 			if stored {
-				keepSealed(t, second.Partition, origin, 0)
+				keepSealed(t, second.Copy, origin, 0)
 			}
 			rebase(t, second, origin)
-			checkListed(t, second.Partition, w, 2, lost...)
+			checkListed(t, second.Copy, w, 2, lost...)
 			checkGoesOn(t, second, origin, w, "[a old-1 old-2 after]")
 		}
 	}
@@ -361,12 +364,12 @@ func TestOwnCheckOfTwoWriters(t *testing.T) {
 		c := &ticking{at: clock()}
 		store := memkv.New()
 		r := twin(t, store, 1, c.now)
-		writers := []log.Writer{submit(t, r.Partition, create("a"))[0].Dot.Writer}
+		writers := []log.Writer{submit(t, r.Copy, create("a"))[0].Dot.Writer}
 		c.at = c.at.Add(ahead)
-		submit(t, r.Partition, create(fmt.Sprint("b-", ahead)))
+		submit(t, r.Copy, create(fmt.Sprint("b-", ahead)))
 		c.at = clock().Add(time.Hour)
 		r = twin(t, store, 2, c.now)
-		writers = append(writers, submit(t, r.Partition, append([]log.Body{create("c")}, also...)...)[0].Dot.Writer)
+		writers = append(writers, submit(t, r.Copy, append([]log.Body{create("c")}, also...)...)[0].Dot.Writer)
 		return r, writers
 	}
 	first, writers := machine(time.Second, create("d"))
@@ -376,8 +379,8 @@ func TestOwnCheckOfTwoWriters(t *testing.T) {
 	}
 	first.push(t, origin, 9)
 	second.pull(t, origin, 9)
-	checkListed(t, second.Partition, writers[0], 2, "b-1m0s")
-	if dot := submit(t, second.Partition, create("after"))[0].Dot; dot.Seq != 1 || slices.Contains(writers, dot.Writer) {
+	checkListed(t, second.Copy, writers[0], 2, "b-1m0s")
+	if dot := submit(t, second.Copy, create("after"))[0].Dot; dot.Seq != 1 || slices.Contains(writers, dot.Writer) {
 		t.Errorf("the next operation is %v", dot)
 	}
 }
@@ -492,9 +495,9 @@ func TestLeftBeforeCrash(t *testing.T) {
 	origin := open(t, memkv.New())
 	store := &brimful{Store: memkv.New(), left: -1}
 	c := openReplica(t, store)
-	first := submit(t, c.Partition, create("a"), create("b"))[0].Dot
+	first := submit(t, c.Copy, create("a"), create("b"))[0].Dot
 	c = openReplica(t, store)
-	second := submit(t, c.Partition, create("c"))[0].Dot
+	second := submit(t, c.Copy, create("c"))[0].Dot
 	c.push(t, origin, 2)
 	store.left = 1
 	if _, err := c.Pull(t.Context(), run(t, origin, c.Cursor(), 9)); !errors.Is(err, kv.ErrFull) {
@@ -525,8 +528,8 @@ func TestNameOfAtOrigin(t *testing.T) {
 	accept(t, p, writerOps(edge, 1, create("theirs"), create("theirs, too")))
 	deletion := &log.InputDelete{Input: submit(t, p, create("b"))[0].Dot}
 	for _, want := range []string{"b", ""} {
-		if id, err := p.NameOf(deletion); id != want || p.Position(deletion.Input) != 0 || err != nil {
-			t.Errorf("NameOf = %q at %d, %v, want %q", id, p.Position(deletion.Input), err, want)
+		if id, err := p.NameOf(deletion); id != want || err != nil {
+			t.Errorf("NameOf = %q, %v, want %q", id, err, want)
 		}
 		submit(t, p, deletion)
 	}
@@ -546,11 +549,11 @@ func TestHistoryOfPending(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	submit(t, c.Partition, create("a"), create("b"))
+	submit(t, c.Copy, create("a"), create("b"))
 	exchange()
 	c = openReplica(t, c.store)
-	input := submit(t, c.Partition, create("c"))[0].Dot
-	submit(t, c.Partition, isTrue(input, "x"))
+	input := submit(t, c.Copy, create("c"))[0].Dot
+	submit(t, c.Copy, isTrue(input, "x"))
 	for _, pending := range []bool{true, false} {
 		n := 0
 		complete, err := c.History(input, func(log.Entry) bool { n++; return true })

@@ -50,7 +50,7 @@ type world struct {
 	t     testing.TB
 	store *memkv.Store
 	now   time.Time
-	p     *partition.Partition
+	p     *partition.Origin
 	w     *Worker
 	n     int // inputs made
 }
@@ -71,13 +71,13 @@ func (w *world) open() {
 	w.t.Helper()
 	space := func(n network) index.Space { return index.Space{Base: n.base, Concepts: []string{"ai_x"}} }
 	to := space(next)
-	p, err := partition.Open(partition.Options{
+	p, err := partition.OpenOrigin(partition.Options{
 		Store: w.store, App: app, Clock: func() time.Time { return w.now }, Index: &index.Options{Space: space(old), Next: &to},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.p, w.w = p, New(Options{App: app, Partition: p, Models: next, Rand: &numbers{}})
+	w.p, w.w = p, New(Options{App: app, Partition: p.Partition, Models: next, Rand: &numbers{}})
 }
 
 func (w *world) do(also func(*kv.Batch), body log.Body) log.Dot {

@@ -59,7 +59,7 @@ type Options struct {
 	Hosted Pictures     // Step sweeps and collects it if it supports that
 	Clock  func() time.Time
 	Rand   io.Reader // source of IDs, keys and secrets
-	Seals  io.Reader // source of the keys of log seals, see [partition.Partition.Seal]; nil means that logs have no seals
+	Seals  io.Reader // source of the keys of log seals, see [partition.Origin.Seal]; nil means that logs have no seals
 
 	// Detach ends the writes to a deleted application. It returns when nothing writes to it any longer, and Step then deletes its data.
 	// Step may call it more than once. nil means that nothing writes to applications.
@@ -108,7 +108,7 @@ func (r *Register) audit(by Caller, a Action, target string) error {
 // Register holds the applications, keys, clients and edges of a store. It is safe for concurrent use.
 type Register struct {
 	o           Options
-	partition   *partition.Partition // nil if another register on the same store writes the records
+	partition   *partition.Origin // nil if another register on the same store writes the records
 	gallery     api.Gallery
 	listed      appList
 	tidy        cleanup
@@ -136,7 +136,7 @@ func Open(o Options) (*Register, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.partition, err = partition.Open(settings); err != nil {
+	if r.partition, err = partition.OpenOrigin(settings); err != nil {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}
 	// A crash may have left pictures that no record claims, and deleted applications half removed.

@@ -66,7 +66,7 @@ type world struct {
 	now    time.Time
 	net    *network
 	index  *index.Options // nil: none
-	p      *partition.Partition
+	p      *partition.Origin
 	q      *Queue
 	model  log.Dot
 	n      int // things made
@@ -94,7 +94,7 @@ func newIndexedWorld(t testing.TB, store kv.Store) *world {
 func (w *world) open() {
 	w.t.Helper()
 	w.starts++
-	p, err := partition.Open(partition.Options{
+	p, err := partition.OpenOrigin(partition.Options{
 		Store: w.store, App: appID, Clock: func() time.Time { return w.now }, Index: w.index, Epoch: log.Epoch{w.starts}, Secret: [32]byte{1},
 	})
 	if err != nil {

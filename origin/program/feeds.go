@@ -71,7 +71,7 @@ func (h *feedHost) storage(app string) (bytes int64, err error) {
 
 // stable returns the last entry of an application's log that replicas need not keep for a restore. See [feed.Options].
 func (h *feedHost) stable(app string, head uint64) uint64 {
-	p, err := h.engine.Partition(app)
+	p, err := h.engine.Origin(app)
 	if err != nil {
 		return 0
 	}

@@ -79,7 +79,7 @@ func inputsOf(t testing.TB, r catalog.Reader) contents {
 }
 
 // visible returns the inputs that a partition shows.
-func visible(t testing.TB, p *partition.Partition) contents {
+func visible(t testing.TB, p interface{ View() *partition.View }) contents {
 	t.Helper()
 	v := p.View()
 	out := inputsOf(t, v.Reader)
@@ -100,7 +100,7 @@ func checkContents(t testing.TB, name string, got, want contents) {
 type origin01 struct {
 	*server.Server
 	base string
-	part *partition.Partition
+	part *partition.Origin
 }
 
 // startFolder serves a data folder, in which no write is too old.
@@ -113,7 +113,7 @@ func startFolder(t testing.TB, dir string, app string) *origin01 {
 	x := &origin01{Server: srv, base: base}
 	if app != "" {
 		var err error
-		if x.part, err = srv.Engine.(native).Partition(app); err != nil {
+		if x.part, err = srv.Engine.(native).Origin(app); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,7 +37,7 @@ type party struct {
 	authorize func(method, path, query string, body []byte) ([]api.Field, error)
 	store     kv.Store
 	blobs     blob.Blobs
-	part      *partition.Partition
+	part      *partition.Copy
 	closers   []func() error
 
 	machine *replica.Machine
@@ -104,9 +104,9 @@ func (x *party) open(d *described, r partition.Replica) {
 	if x.app, err = catalog.ParseAppID(d.App); err != nil {
 		x.t.Fatal(err)
 	}
-	o := partition.Options{Store: x.store, App: x.app, Clock: system.Now, Replica: &r}
+	o := partition.Options{Store: x.store, App: x.app, Clock: system.Now}
 	if _, err = system.Random.Read(o.Epoch[:]); err == nil {
-		x.part, err = partition.Open(o)
+		x.part, err = partition.OpenCopy(o, r)
 	}
 	if err != nil {
 		x.t.Fatal(err)

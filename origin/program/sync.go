@@ -134,7 +134,7 @@ type syncer struct {
 	terminal bool
 
 	app          catalog.AppID
-	partition    *partition.Partition
+	partition    *partition.Copy
 	machine      *replica.Machine
 	link         *synclink.Link
 	local        chan struct{}  // holds a token after a write to the partition
@@ -182,7 +182,7 @@ func (s *syncer) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.partition, err = s.engine.Partition(id); err != nil {
+	if s.partition, err = s.engine.Copy(id); err != nil {
 		return err
 	}
 	options := replica.Options{

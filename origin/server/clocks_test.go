@@ -21,7 +21,7 @@ func TestTellClocks(t *testing.T) {
 	for i, ahead := range []time.Duration{0, maxBehind, 49 * time.Hour} {
 		app := catalog.AppID{byte(i + 1)}
 		apps[i].ID = app.String()
-		p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return now.Add(ahead) }})
+		p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: func() time.Time { return now.Add(ahead) }})
 		if err == nil {
 			_, err = p.Submit(context.Background(), "", []log.Body{&log.ConceptCreate{ID: "c", Name: "c"}}, nil)
 		}

@@ -155,7 +155,7 @@ func (w *client) may(app string) bool {
 }
 
 // open admits the request to one application and opens it.
-func (c *call) open(app string) (*partition.Partition, error) {
+func (c *call) open(app string) (*partition.Origin, error) {
 	if err := c.identify(app); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (c *call) refuseLocalOnly(app string) error {
 }
 
 // reach opens an application for the caller, unless it is local only and the call would send its data.
-func (c *call) reach(app string) (*partition.Partition, error) {
+func (c *call) reach(app string) (*partition.Origin, error) {
 	p, err := c.enter(app)
 	if err == nil && c.localOnly && c.does != receives {
 		err = errLocalOnly
@@ -193,7 +193,7 @@ func (c *call) reach(app string) (*partition.Partition, error) {
 }
 
 // enter opens an application for the caller.
-func (c *call) enter(app string) (*partition.Partition, error) {
+func (c *call) enter(app string) (*partition.Origin, error) {
 	if c.edge != nil && slices.Contains(c.edge.Apps, app) {
 		if refusal := c.refuseDeleted(app); refusal != nil {
 			return nil, refusal
@@ -202,7 +202,7 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 	if !c.may(app) {
 		return nil, errScope
 	}
-	p, err := c.f.o.Engine.Partition(app)
+	p, err := c.f.o.Engine.Origin(app)
 	if err != nil {
 		if refusal := c.refuseDeleted(app); refusal != nil {
 			return nil, refusal
@@ -302,7 +302,7 @@ func malformedError(format string, args ...any) error {
 func unknown(detail string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: detail} }
 
 // target opens the application that the query names.
-func (c *call) target() (*partition.Partition, error) {
+func (c *call) target() (*partition.Origin, error) {
 	return c.open(c.query.Get("app"))
 }
 

@@ -170,7 +170,7 @@ func (w *world) newAttack(apps, keys int) *attack {
 func (a *attack) step() {
 	i := a.turn.Add(1)
 	r := *a.apps[i*7919%uint64(len(a.apps))]
-	p, err := a.w.Engine.Partition(r.app)
+	p, err := a.w.Engine.Origin(r.app)
 	if err == nil { // another entry, so that each snapshot and each digest is a new one
 		_, err = p.Submit(context.Background(), "", []log.Body{&log.ConceptCreate{ID: fmt.Sprint("c", i), Name: "n", Language: "en"}}, nil)
 	}

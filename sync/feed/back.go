@@ -83,7 +83,7 @@ func decodeFrame(data []byte) (f partition.Frame, entries []log.Entry, err error
 }
 
 // checkOpening returns a refusal if the log has another opening.
-func (c *call) checkOpening(p *partition.Partition, opening log.Epoch) error {
+func (c *call) checkOpening(p *partition.Origin, opening log.Epoch) error {
 	if now := p.Opening(); opening != now {
 		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: partition.ErrOpening.Error(), Epoch: now}
 	}
@@ -91,7 +91,7 @@ func (c *call) checkOpening(p *partition.Partition, opening log.Epoch) error {
 }
 
 // takeBack appends what the log lacks of frames, with derived records of the pictures. ops are their operations.
-func (c *call) takeBack(p *partition.Partition, b *partition.Returned, ops []log.Op) error {
+func (c *call) takeBack(p *partition.Origin, b *partition.Returned, ops []log.Op) error {
 	dots := make([]log.Dot, 0, len(ops)) // an earlier replica may have given back the inputs without their pictures
 	for i := range ops {
 		switch b := ops[i].Body.(type) {

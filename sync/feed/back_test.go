@@ -108,11 +108,11 @@ func TestBackFetched(t *testing.T) {
 
 // newSealedWorld returns a world whose logs have seals, and a function by which an origin continues from an image of its store. change is as in
 // newWorld; nil changes nothing.
-func newSealedWorld(t testing.TB, change func(*feed.Options)) (w *world, open func(kv.Store) *partition.Partition) {
+func newSealedWorld(t testing.TB, change func(*feed.Options)) (w *world, open func(kv.Store) *partition.Origin) {
 	t.Helper()
 	w = newWorld(t, change)
 	w.seal(w.App)
-	return w, func(store kv.Store) *partition.Partition {
+	return w, func(store kv.Store) *partition.Origin {
 		t.Helper()
 		w.Open(t, store)
 		w.refeed(func(o *feed.Options) { o.Engine, o.Register, o.Pinner = w.Engine, w.Engine.Register, w.Hosted })
@@ -384,7 +384,7 @@ func (r *replica) mustBack(m *wire.Back) wire.TakenBack {
 }
 
 // submit appends operations of the origin to the log.
-func (w *world) submit(p *partition.Partition, bodies ...log.Body) {
+func (w *world) submit(p *partition.Origin, bodies ...log.Body) {
 	w.t.Helper()
 	verdicts, err := p.Submit(w.t.Context(), "", bodies, nil)
 	for _, v := range verdicts {
@@ -418,7 +418,7 @@ func (w *world) tables() string {
 }
 
 // lastOf returns the last operation of a log.
-func lastOf(t testing.TB, p *partition.Partition) (op log.Op) {
+func lastOf(t testing.TB, p *partition.Origin) (op log.Op) {
 	t.Helper()
 	if err := p.Log().Read(p.Log().Head(), func(e log.Entry) bool { op = e.Op; return true }); err != nil {
 		t.Fatal(err)
@@ -445,7 +445,7 @@ func copyOf(t testing.TB, store kv.Store) kv.Store {
 }
 
 // backOf returns a run of the log's entries as a replica keeps it, in one frame. The caller sets the opening.
-func backOf(t testing.TB, w *world, p *partition.Partition, from, to uint64) wire.Back {
+func backOf(t testing.TB, w *world, p *partition.Origin, from, to uint64) wire.Back {
 	t.Helper()
 	e := wire.Entries{Epoch: p.Log().EpochOf(to).Epoch, From: from, To: to}
 	var entries []log.Entry

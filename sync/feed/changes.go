@@ -76,7 +76,7 @@ func (c *call) detach() {
 // reader is a changes answer in progress.
 type reader struct {
 	c          *call
-	p          *partition.Partition
+	p          *partition.Origin
 	live       live
 	epoch      log.Epoch // epoch of the entry cursor
 	chain      log.Chain // chain of the log up to it

@@ -546,7 +546,7 @@ func TestPushOfFalseEvaluation(t *testing.T) {
 func TestStoredFormIsRead(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
-	p, err := w.Engine.Partition(w.App)
+	p, err := w.Engine.Origin(w.App)
 	if err != nil {
 		t.Fatal(err)
 	}

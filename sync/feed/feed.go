@@ -29,7 +29,7 @@ const Prefix = "/v2/sync"
 type Engine interface {
 	Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error)
 	Refuse(r *api.Request, err error) api.Response
-	Partition(app string) (*partition.Partition, error)
+	Origin(app string) (*partition.Origin, error)
 	Serving(r catalog.Reader) (base [32]byte, err error)
 	Reopen() error
 	ReceivedOutcome(base [32]byte, r *api.Result) ingest.Outcome

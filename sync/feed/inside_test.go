@@ -22,7 +22,7 @@ import (
 // TestPushFailed: if the log rejects a push, the refusal names the reason, so that the replica waits, or continues at the end of the log.
 func TestPushFailed(t *testing.T) {
 	c := &call{f: &Feed{o: Options{Engine: living{}}}}
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now, Epoch: log.Epoch{2}})
+	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now, Epoch: log.Epoch{2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestPushFailed(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", tt.err, got, tt.want)
 		}
 	}
-	if err := c.pushFailed(partition.ErrReplica, p, m, 7); !errors.Is(err, partition.ErrReplica) {
+	if err := c.pushFailed(partition.ErrChain, p, m, 7); !errors.Is(err, partition.ErrChain) {
 		t.Errorf("%v", err)
 	}
 }
@@ -134,7 +134,7 @@ func (serving) Serving(r catalog.Reader) ([32]byte, error) {
 // entries behind it, belong to the next network.
 func TestSwitchNotFolded(t *testing.T) {
 	app, old, next := catalog.AppID{1}, [32]byte{1}, [32]byte{2}
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: time.Now})
+	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestSwitchNotFolded(t *testing.T) {
 
 // TestPlacesOfDigests: an account that has all its places waits, and another account gets a digest.
 func TestPlacesOfDigests(t *testing.T) {
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now})
+	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // records, and manifests. The origin derives the records itself from bytes whose hash it checked, because it trusts no replica's results.
 type needs struct {
 	c   *call
-	p   *partition.Partition
+	p   *partition.Origin
 	had uint64
 
 	again bool // the log had the operations before it was restored, perhaps before the rules for their form

@@ -30,7 +30,7 @@ func (r *replica) greet(at wire.Position) wire.Grant {
 }
 
 // openings returns a log of three openings, of which the last one has no entry, and the last entries of the first two.
-func openings(t *testing.T) (w *world, p *partition.Partition, first, second log.Mark) {
+func openings(t *testing.T) (w *world, p *partition.Origin, first, second log.Mark) {
 	t.Helper()
 	w, open := newSealedWorld(t, nil)
 	p = open(w.Store)
@@ -401,7 +401,7 @@ func TestOtherOpening(t *testing.T) {
 
 // runs checks that the runs of an answer continue each other after an entry, that none has entries of two epochs, and that each has the epoch, the
 // chains and the seal of the log. It returns the last entry.
-func (w *world) runs(p *partition.Partition, after uint64, answer []wire.Frame) uint64 {
+func (w *world) runs(p *partition.Origin, after uint64, answer []wire.Frame) uint64 {
 	w.t.Helper()
 	l := p.Log()
 	for _, f := range answer {

@@ -58,7 +58,7 @@ func (c *call) push() (api.Response, error) {
 }
 
 // pushFailed returns the answer if the log accepted nothing. had is the last operation of the writer in the log.
-func (c *call) pushFailed(err error, p *partition.Partition, m *wire.Push, had uint64) error {
+func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, had uint64) error {
 	var refused *wire.Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -109,7 +109,7 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 }
 
 // accept appends the operations that the origin can accept to the log. sent are the operations before any was refused.
-func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, out *wire.Pushed) error {
+func (c *call) accept(p *partition.Origin, m *wire.Push, ops, sent []log.Op, out *wire.Pushed) error {
 	had, err := p.Names(m.Writer)
 	if err != nil {
 		return err

@@ -119,7 +119,7 @@ func (c *call) grant(at *wire.Position, m *wire.Session) (wire.Grant, error) {
 
 // find adds the opening of the log to a grant, and whether the log has the replica's place. If it lacks a place of its present opening, this
 // machine has continued from an image of its memory: all logs get another opening.
-func (c *call) find(p *partition.Partition, at *wire.Position, g *wire.Grant) error {
+func (c *call) find(p *partition.Origin, at *wire.Position, g *wire.Grant) error {
 	has, err := p.HasPlace(log.Mark{Epoch: at.Epoch, To: at.Seq}, at.Chain)
 	if err == nil && !has {
 		g.Lacks = true

@@ -54,7 +54,7 @@ func (c *call) snapshot() (api.Response, error) {
 }
 
 // namesOpening returns a refusal if the query has another opening than the log.
-func (c *call) namesOpening(p *partition.Partition) error {
+func (c *call) namesOpening(p *partition.Origin) error {
 	var opening log.Epoch
 	if err := c.query.name("opening", opening[:]); err != nil || c.query.Get("opening") == "" {
 		return err
@@ -63,7 +63,7 @@ func (c *call) namesOpening(p *partition.Partition) error {
 }
 
 // export creates a snapshot of the current state.
-func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, error) {
+func (c *call) export(p *partition.Origin, vectors wire.Vectors) (*export, error) {
 	var base [32]byte
 	if vectors != wire.VectorsNone {
 		v := p.View()

@@ -136,7 +136,7 @@ func TestClocksAreClamped(t *testing.T) {
 		ops := r.next(&log.ConceptCreate{ID: "c", Name: "c", Language: "en"}, &log.ConceptName{ID: "c", Name: "future"})
 		ops[0].At, ops[1].At = at-1, at
 		r.mustPush(ops)
-		p, err := w.Engine.Partition(w.App)
+		p, err := w.Engine.Origin(w.App)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -262,9 +262,9 @@ func (r *replica) upload(data []byte) blob.Hash {
 
 func (r *replica) blob(h blob.Hash) string { return "/v2/sync/blobs/" + h.String() + "?app=" + r.app }
 
-func (w *world) partition(app string) *partition.Partition {
+func (w *world) partition(app string) *partition.Origin {
 	w.t.Helper()
-	p, err := w.Engine.Partition(app)
+	p, err := w.Engine.Origin(app)
 	if err != nil {
 		w.t.Fatal(err)
 	}

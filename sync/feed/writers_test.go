@@ -19,9 +19,9 @@ import (
 )
 
 // lease writes leases to the control log, as version 0.1.0 did, and returns their sites. open opens the origin again.
-func (w *world) lease(open func(kv.Store) *partition.Partition, leases ...log.Body) (sites []log.Writer) {
+func (w *world) lease(open func(kv.Store) *partition.Origin, leases ...log.Body) (sites []log.Writer) {
 	w.t.Helper()
-	p, err := partition.Open(partition.Options{Store: w.Store, App: catalog.Control, Clock: func() time.Time { return w.Now }, Epoch: log.Epoch{10}})
+	p, err := partition.OpenOrigin(partition.Options{Store: w.Store, App: catalog.Control, Clock: func() time.Time { return w.Now }, Epoch: log.Epoch{10}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func (w *world) lease(open func(kv.Store) *partition.Partition, leases ...log.Bo
 // names returns the names of a writer in the log of the world's application.
 func (w *world) names(of log.Writer) catalog.Names {
 	w.t.Helper()
-	p, err := w.Engine.Partition(w.App)
+	p, err := w.Engine.Origin(w.App)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 //	        ── InstallSnapshot ──▶ host: the machine ends ── ApplySnapshot ──▶ state, index ── another machine begins, and pulls
 //
 // A host that is killed or fails in between leaves the same data as a machine that is killed: the chunks, or a torn state, which
-// [partition.Open] deletes.
+// [partition.OpenCopy] deletes.
 
 // nativeSnapshotBytes is the minimum size in bytes of a snapshot that the host installs. For a smaller one, creating another machine costs
 // more than the host saves.

@@ -24,7 +24,7 @@ var ErrOptions = errors.New("missing options")
 // errAnswer is the error for an answer that violates the protocol. The lane asks the origin again later.
 var errAnswer = errors.New("invalid response from the origin")
 
-// Partition is the part of the application's partition, opened as a replica, that the machine uses.
+// Partition is the part of the application's replica that the machine uses.
 type Partition interface {
 	Cursor() partition.Cursor
 	Rules() uint32
@@ -44,7 +44,7 @@ type Partition interface {
 	Shut(why error)
 }
 
-var _ Partition = (*partition.Partition)(nil)
+var _ Partition = (*partition.Copy)(nil)
 
 // Blobs is the part of the picture store that the machine uses. [blob.Blobs] implements it.
 type Blobs interface {

@@ -33,7 +33,7 @@ var app = catalog.AppID{1, 15: 1}
 type origin struct {
 	testing.TB
 	store        kv.Store
-	part         *partition.Partition
+	part         *partition.Origin
 	now          func() time.Time
 	blobs        map[blob.Hash][]byte
 	begun        map[blob.Hash][]byte
@@ -79,7 +79,7 @@ func newOrigin(t testing.TB, now func() time.Time) *origin {
 func (o *origin) open(e log.Epoch) {
 	o.Helper()
 	var err error
-	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte(append(e[:], e[:]...)), Rules: o.rules}); err != nil {
+	if o.part, err = partition.OpenOrigin(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte(append(e[:], e[:]...)), Rules: o.rules}); err != nil {
 		o.Fatal(err)
 	}
 }

@@ -75,7 +75,7 @@ type rig struct {
 	disk    *disk
 	store   kv.Store
 	blobs   *blob.Memory
-	part    *partition.Partition
+	part    *partition.Copy
 	machine *replica.Machine
 
 	requests []replica.Ask // requests without an answer yet
@@ -136,9 +136,9 @@ func (r *rig) start() {
 	if chance == (log.Epoch{}) {
 		_, _ = random{r.rng}.Read(chance[:])
 	}
-	r.part, err = partition.Open(partition.Options{
-		Store: r.store, App: app, Clock: r.now, Epoch: chance, Replica: &partition.Replica{Batch: r.batch}, Rules: r.rules,
-	})
+	r.part, err = partition.OpenCopy(partition.Options{
+		Store: r.store, App: app, Clock: r.now, Epoch: chance, Rules: r.rules,
+	}, partition.Replica{Batch: r.batch})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestNewerRules(t *testing.T) {
 		r.origin.submit(create("a"))
 		r.settle()
 		var err error
-		r.origin.part, err = partition.Open(partition.Options{Store: r.origin.store, App: app, Clock: r.now, Epoch: log.Epoch{1}, Rules: fold.Version + 1})
+		r.origin.part, err = partition.OpenOrigin(partition.Options{Store: r.origin.store, App: app, Clock: r.now, Epoch: log.Epoch{1}, Rules: fold.Version + 1})
 		if err != nil {
 			t.Fatal(err)
 		}

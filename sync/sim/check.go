@@ -121,7 +121,7 @@ func (w *world) outbox(r *party) error {
 	}
 	c := r.part.Cursor()
 	o := w.log(r)
-	conflicts, err := conflictsOf(r.part)
+	conflicts, err := conflictsOf(r.part.Partition)
 	if err != nil {
 		return err
 	}

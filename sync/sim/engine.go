@@ -79,8 +79,8 @@ func (e *engine) Reopen() error {
 	return err
 }
 
-// Partition implements [feed.Engine].
-func (e *engine) Partition(app string) (*partition.Partition, error) {
+// Origin implements [feed.Engine].
+func (e *engine) Origin(app string) (*partition.Origin, error) {
 	if app != e.origin.world.app.String() || e.origin.part == nil || e.origin.world.deleted {
 		return nil, register.ErrApplication
 	}

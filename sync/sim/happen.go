@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // happen causes one random event: a user's write, a fault or a task of the operator.
@@ -79,7 +78,7 @@ func (w *world) disaster(r *party) {
 }
 
 // bodies draws the operations of one call.
-func (w *world) bodies(of *partition.Partition) []log.Body {
+func (w *world) bodies(of writers) []log.Body {
 	bodies := make([]log.Body, 1+w.rng.IntN(3))
 	for i := range bodies {
 		bodies[i] = w.program.body(of)

@@ -276,8 +276,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the writer of an opening is not stored", file: "core/partition/outbox.go",
-		from: "		b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &x))\n",
-		to:   "		if !$ {\n			b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &x))\n		}\n",
+		from: "	if p.own.seq == 0 {\n		b.Put(",
+		to:   "	if p.own.seq == 0 && !$ {\n		b.Put(",
 	},
 	{
 		name: "a gap is not declared", file: "sync/replica/push.go",

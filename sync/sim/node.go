@@ -22,7 +22,6 @@ type node struct {
 
 	up   bool // whether the party's process runs
 	wire *powerCutStore
-	part *partition.Partition
 }
 
 // node creates the node of a party, with an empty disk.
@@ -75,7 +74,7 @@ func catchCut(do func() error, crash func()) (complete bool, err error) {
 // process runs again by then. A process that was killed may crash again soon after that.
 func (n *node) fall(within time.Duration, start, crash func()) {
 	w := n.world
-	n.up, n.part = false, nil
+	n.up = false
 	var killed bool
 	n.disk, killed = w.lose(n.disk)
 	w.after(w.some(within), func() {
@@ -96,10 +95,10 @@ func (n *node) supply(bodies []log.Body) func(*kv.Batch) {
 	}
 }
 
-// tidy does all deferred work of the partition.
-func (n *node) tidy() error {
+// tidy does all deferred work of the party's partition.
+func (n *node) tidy(p *partition.Partition) error {
 	for {
-		if more, err := n.part.Step(context.Background(), n.clock.now()); err != nil || !more {
+		if more, err := p.Step(context.Background(), n.clock.now()); err != nil || !more {
 			return err
 		}
 	}

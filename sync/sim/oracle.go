@@ -340,7 +340,7 @@ func (o *oracle) modelAt(seq uint64) *foldtest.Model {
 }
 
 // notePromises reads the log after the origin acknowledged n operations to its own user. It checks that they are the last n entries.
-func (o *oracle) notePromises(p *partition.Partition, n int) error {
+func (o *oracle) notePromises(p *partition.Origin, n int) error {
 	if err := o.follow(p.Log()); err != nil {
 		return err
 	}

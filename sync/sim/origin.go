@@ -17,6 +17,7 @@ import (
 // origin is the party with the log.
 type origin struct {
 	node
+	part   *partition.Origin
 	rules  uint32 // newest version of the fold's rules that it knows
 	engine *engine
 	feed   *feed.Feed
@@ -51,7 +52,7 @@ func (g *origin) start() (err error) {
 		}
 	}
 	g.look()
-	if g.part, err = partition.Open(partition.Options{
+	if g.part, err = partition.OpenOrigin(partition.Options{
 		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: life, Rules: g.rules, Secret: [32]byte{1},
 	}); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (g *origin) crash() {
 	if g.feed != nil {
 		_ = g.feed.Close() // snapshots that are open end with the process
 	}
-	g.engine, g.feed = nil, nil
+	g.engine, g.feed, g.part = nil, nil, nil
 	g.fall(10*time.Second, func() { g.runWithCuts(g.start) }, g.crash)
 	g.answerPolls()
 }
@@ -205,7 +206,7 @@ func (g *origin) lists() error {
 // tidy does all deferred work of the partition.
 func (g *origin) tidy() {
 	if g.up {
-		g.runWithCuts(g.node.tidy)
+		g.runWithCuts(func() error { return g.node.tidy(g.part.Partition) })
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *world) drop(r *party) {
 // deletion the log has.
 func (w *world) checkRemoved() error {
 	o := w.oracle
-	listed, err := conflictsOf(w.origin.part)
+	listed, err := conflictsOf(w.origin.part.Partition)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (w *world) checkRemoved() error {
 		if r.purged {
 			continue
 		}
-		own, err := conflictsOf(r.part)
+		own, err := conflictsOf(r.part.Partition)
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ type party struct {
 	old    bool  // whether it runs an older version, which does not know newRules and stores no tokens
 	purged bool  // whether it received a Purge and deleted its data
 
+	part     *partition.Copy
 	machine  *replica.Machine
 	life     int             // number of starts and ends of the process; answers to an earlier process are lost
 	down     bool            // whether its link is cut
@@ -76,9 +77,9 @@ func (r *party) start() (err error) {
 		return err
 	}
 	r.life++
-	if r.part, err = partition.Open(partition.Options{
-		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{Keep: r.room()}, Rules: r.rules(), Epoch: name(r.random),
-	}); err != nil {
+	if r.part, err = partition.OpenCopy(partition.Options{
+		Store: r.wire, App: r.world.app, Clock: r.clock.now, Rules: r.rules(), Epoch: name(r.random),
+	}, partition.Replica{Keep: r.room()}); err != nil {
 		return err
 	}
 	if r.machine, err = replica.New(replica.Options{
@@ -172,7 +173,7 @@ func (r *party) write() {
 func (r *party) tidy() {
 	if r.up {
 		r.runWithCuts(func() error {
-			if err := r.node.tidy(); err != nil {
+			if err := r.node.tidy(r.part.Partition); err != nil {
 				return err
 			}
 			return r.world.inspect(r)
@@ -207,20 +208,20 @@ func (r *party) crash() {
 		return
 	}
 	r.world.stats.ReplicaCuts++
-	r.machine = nil
+	r.part, r.machine = nil, nil
 	r.life++
 	r.fall(5*time.Second, func() { r.runWithCuts(r.start) }, r.crash)
 }
 
 // checkedPartition is a partition that checks the calls of the machine and their verdicts against the oracle.
 type checkedPartition struct {
-	*partition.Partition
+	*partition.Copy
 	party *party
 }
 
 // Pull implements [replica.Partition].
 func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
-	verdicts, err := t.Partition.Pull(ctx, run)
+	verdicts, err := t.Copy.Pull(ctx, run)
 	t.checkFullDisk(&run, err)
 	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
@@ -238,7 +239,7 @@ func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]parti
 func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) error {
 	t.party.world.stats.Rebases++
 	t.party.base = t.party.world.trimmed
-	err := t.Partition.Rebase(ctx, s)
+	err := t.Copy.Rebase(ctx, s)
 	if err == nil && t.party.world.o.Memory {
 		t.party.forgive(&s)
 	}

@@ -62,8 +62,11 @@ func (p *program) noteOp(op *log.Op) {
 	}
 }
 
+// writers is the partition of a party, an *partition.Origin or a *partition.Copy.
+type writers interface{ MadeBy(w log.Writer) bool }
+
 // result returns the result of a training that the same party requested, and false if there is none.
-func (p *program) result(of *partition.Partition) (log.Body, bool) {
+func (p *program) result(of writers) (log.Body, bool) {
 	for i, x := range p.trains {
 		if !of.MadeBy(x.train.Writer) {
 			continue
@@ -146,8 +149,8 @@ func (p *program) meta() *log.InputMeta {
 }
 
 // body draws one operation of a party. Only the origin ends downloads.
-func (p *program) body(of *partition.Partition) log.Body {
-	origin := !of.IsReplica()
+func (p *program) body(of writers) log.Body {
+	_, origin := of.(*partition.Origin)
 	switch n := p.IntN(100); {
 	case n < 30:
 		return p.create()
@@ -190,7 +193,7 @@ func (p *program) fetchedBody() *log.InputFetched {
 	return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: picture(p.IntN(len(pictures))), ContentType: "image/gif"}
 }
 
-func (p *program) modelBody(of *partition.Partition) log.Body {
+func (p *program) modelBody(of writers) log.Body {
 	if b, ok := p.result(of); ok && p.IntN(2) == 0 {
 		return b
 	}

@@ -37,7 +37,7 @@ type source struct {
 	engine   *core.Engine
 	app, key string
 	edge     string
-	part     *partition.Partition
+	part     *partition.Origin
 	base     [32]byte
 	do       wire.Do           // instruction in the answer to a session
 	export   *partition.Export // newest snapshot
@@ -85,7 +85,7 @@ func newSource(b testing.TB, n int) *source {
 		b.Fatal(err)
 	}
 	s.edge = edge.ID
-	if s.part, err = s.engine.Partition(s.app); err != nil {
+	if s.part, err = s.engine.Origin(s.app); err != nil {
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -63,14 +63,18 @@ func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 }
 
 // Partition returns the replica's partition.
-func (c *Copy) Partition(t testing.TB) *partition.Partition {
+func (c *Copy) Partition(t testing.TB) *partition.Copy {
 	t.Helper()
-	return partitionOf(t, c.World)
+	p, err := c.Engine.Copy(c.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
-func partitionOf(t testing.TB, w *World) *partition.Partition {
+func originOf(t testing.TB, w *World) *partition.Origin {
 	t.Helper()
-	p, err := w.Engine.Partition(w.App)
+	p, err := w.Engine.Origin(w.App)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +83,7 @@ func partitionOf(t testing.TB, w *World) *partition.Partition {
 
 // syncStatus implements Copies of [core.Options].
 func (c *Copy) syncStatus(app string) (api.SyncStatus, bool) {
-	p, err := c.Engine.Partition(app)
+	p, err := c.Engine.Copy(app)
 	if err != nil || !c.Kept {
 		return api.SyncStatus{}, false
 	}
@@ -100,7 +104,7 @@ func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
 		return true
 	})
 	if err == nil && len(ops) > 0 {
-		_, _, err = partitionOf(t, c.Origin).Accept(context.Background(), ops, also)
+		_, _, err = originOf(t, c.Origin).Accept(context.Background(), ops, also)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +135,7 @@ func (c *Copy) TryPull(t testing.TB) error {
 
 func (c *Copy) tryPull(t testing.TB, also func(*kv.Batch)) error {
 	t.Helper()
-	from, origin := c.Partition(t), partitionOf(t, c.Origin).Log()
+	from, origin := c.Partition(t), originOf(t, c.Origin).Log()
 	at := from.Cursor()
 	r := partition.Run{Epoch: origin.EpochOf(origin.Head()).Epoch, From: at.Seq, To: at.Seq, Attach: also}
 	err := origin.Read(at.Seq+1, func(e log.Entry) bool {
@@ -198,7 +202,7 @@ func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) S
 	c := NewCopy(t, set, settings)
 	c.Sync(t)
 	w := NewWorld(t, memkv.New(), set, nil, settings)
-	partitionOf(t, w)
+	originOf(t, w)
 	c.IDs.Counter = NewCounter(w.IDs.n) // the transcript has these ids
 	return func(r api.Request) api.Response {
 		t.Helper()

@@ -18,6 +18,8 @@ type Application struct {
 	Language     string // default language of names; fixed at creation
 	DefaultModel string // model that pages preselect; changes no answer
 	Partition    *partition.Partition
+	Origin       *partition.Origin // nil at a replica
+	Copy         *partition.Copy   // nil at an origin
 
 	// Training returns the progress, 0 to 1, of a version's training at this host. underway is false if none runs. nil: unknown.
 	Training func(v *catalog.Version) (share float64, underway bool)

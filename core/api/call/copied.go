@@ -35,10 +35,10 @@ const (
 var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
-// Replica returns the application's partition and sync status. If it is not a replica, the error is errNoCopy.
-func (x *Call) Replica() (*partition.Partition, SyncStatus, error) {
-	p := x.App.Partition
-	if !p.IsReplica() {
+// Replica returns the application's replica and sync status. If it is not a replica, the error is errNoCopy.
+func (x *Call) Replica() (*partition.Copy, SyncStatus, error) {
+	p := x.App.Copy
+	if p == nil {
 		return nil, SyncStatus{}, errNoCopy
 	}
 	if x.Host.Copies != nil {

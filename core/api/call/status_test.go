@@ -23,7 +23,7 @@ var internal = []string{
 	"blob.ErrContentType", "blob.ErrRandom", "kv.ErrNotFound", "kv.ErrClosed", "kv.ErrCorrupt", "kv.ErrFailed", "kv.ErrForeign",
 	"kv.ErrNewer", "fold.ErrNewer", "kv.ErrInUse", "kv.ErrBatch", "index.ErrCorrupt", "index.ErrPattern", "index.ErrSpace",
 	"field.ErrFormat", "log.ErrTrimmed", "partition.ErrSequence", "partition.ErrForged", "partition.ErrName", "partition.ErrGaps",
-	"partition.ErrChunk", "catalog.ErrOrder", "partition.ErrReplica", "partition.ErrOpening", "partition.ErrSeal",
+	"partition.ErrChunk", "catalog.ErrOrder", "partition.ErrKind", "partition.ErrOpening", "partition.ErrSeal",
 	"partition.ErrCursor", "partition.ErrChain", "lang.ErrFormat", "predict.ErrBundle",
 	"predict.ErrEngine", "predict.ErrEmbedding", "predict.ErrNetwork", "nn.ErrUnsupported", "nn.ErrMemory", "nn.ErrInput",
 	"nn.ErrWork", "nn.ErrFormat", "training.ErrNotAnalysed", "train.ErrNoExamples", "train.ErrNoPositives", "train.ErrSingleClass",

@@ -62,7 +62,7 @@ func (x *Call) durability() []Field {
 	switch {
 	case len(x.submitted) == 0 && !x.Elsewhere:
 		return nil
-	case x.App == nil || !x.App.Partition.IsReplica():
+	case x.App == nil || x.App.Copy == nil:
 		return []Field{{headerDurability, "origin"}}
 	}
 	var operations strings.Builder

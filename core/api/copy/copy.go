@@ -26,7 +26,7 @@ func conflictPartition(x *call.Call) (*partition.Partition, error) {
 	if n, err := p.CountConflicts(); err != nil || n > 0 {
 		return p, err
 	}
-	p, _, err := x.Replica()
+	_, _, err := x.Replica()
 	return p, err
 }
 

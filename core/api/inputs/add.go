@@ -208,11 +208,11 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 // tryAdditions makes a replica reject additions that its state rejects, for example because the id is taken. So the caller gets the
 // reason. If the addition waited for the origin instead, it could become a conflict or succeed there.
 func tryAdditions(x *call.Call, added []addition) error {
-	if !x.App.Partition.IsReplica() {
+	if x.App.Copy == nil {
 		return nil
 	}
 	bodies, at := creates(added)
-	verdicts, err := x.App.Partition.Try(x.Principal.By, bodies)
+	verdicts, err := x.App.Copy.Try(x.Principal.By, bodies)
 	if err != nil {
 		return err
 	}

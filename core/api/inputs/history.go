@@ -22,9 +22,10 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.IsReplica()}
-	if h.copy {
-		if h.partition, h.syncStatus, err = x.Replica(); err != nil {
+	h := history{x: x, partition: x.App.Origin, copy: x.App.Copy}
+	if h.copy != nil {
+		h.partition = h.copy
+		if _, h.syncStatus, err = x.Replica(); err != nil {
 			return err
 		}
 	}
@@ -52,12 +53,18 @@ func History(x *call.Call) error {
 // history is the history of one input.
 type history struct {
 	x          *call.Call
-	partition  *partition.Partition
-	copy       bool
+	partition  operations
+	copy       *partition.Copy // nil at an origin
 	syncStatus call.SyncStatus // of a replica
 	writer     show.OpWriter
 	all        []past
 	input      log.Dot // dot of the input
+}
+
+// operations is the log of an origin or the outbox of a replica. *partition.Origin and *partition.Copy implement it.
+type operations interface {
+	History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error)
+	LastDeletion(id string) (by log.Entry, known bool, err error)
 }
 
 // past is an operation and its result.
@@ -138,16 +145,16 @@ func (h *history) fill(rows []past) error {
 // learn looks up the names in an operation, and its state and result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
-	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.remembered {
+	if err := h.writer.Learn(&p.Op, id); err != nil || h.copy == nil || p.remembered {
 		return err
 	}
-	switch at := h.partition.Position(p.Op.Dot); {
+	switch at := h.copy.Position(p.Op.Dot); {
 	case at > h.syncStatus.Accepted:
 		p.state = "queued"
 	case at > h.syncStatus.Folded:
 		p.state = "sent"
 	}
-	c, err := h.partition.Conflict(p.Op.Dot)
+	c, err := h.copy.Conflict(p.Op.Dot)
 	if err == nil {
 		p.Seq, p.verdict = c.Seq, c.Verdict.Code.String()
 	}

@@ -59,15 +59,11 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 		{"a picture is damaged", func(u *sampleFolder) { damage(u.t, u.Dir, u.picture("i1").String()) }, "pictures", false, "pictures"},
 		{"a picture is gone that a restore has lost", func(u *sampleFolder) {
 			lost := u.picture("i1")
-			p, err := u.world.Engine.Partition(u.app.String())
-			if err == nil {
-				err = u.Blobs.Delete(u.t.Context(), lost)
-			}
-			if err != nil {
+			if err := u.Blobs.Delete(u.t.Context(), lost); err != nil {
 				u.t.Fatal(err)
 			}
 			u.change(func(b *kv.Batch) {
-				p.PutConflict(b, &partition.Conflict{
+				partition.PutConflict(b, u.app, &partition.Conflict{
 					Op:      log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, Body: &log.InputCreate{Blob: lost}},
 					Verdict: fold.Verdict{Code: fold.Refused, Detail: "restore: " + partition.LostPicture},
 				})

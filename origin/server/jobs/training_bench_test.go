@@ -37,7 +37,7 @@ func newLargeSchool(b *testing.B, set *predict.Set, pictures int) *school {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = store.Close() })
-	s.p, err = partition.Open(partition.Options{Store: store, App: schoolID, Clock: time.Now})
+	s.p, err = partition.OpenOrigin(partition.Options{Store: store, App: schoolID, Clock: time.Now})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -27,7 +27,7 @@ import (
 // school is an application with a model to train, its queue, and an engine that hands out its trainings.
 type school struct {
 	t     testing.TB
-	p     *partition.Partition
+	p     *partition.Origin
 	q     *training.Queue
 	model log.Dot
 	bug   atomic.Bool // a step of a training panics
@@ -53,7 +53,7 @@ func newSchool(t testing.TB) *school {
 	t.Helper()
 	s := &school{t: t}
 	var err error
-	s.p, err = partition.Open(partition.Options{Store: memkv.New(), App: schoolID, Clock: time.Now})
+	s.p, err = partition.OpenOrigin(partition.Options{Store: memkv.New(), App: schoolID, Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
