@@ -323,3 +323,31 @@ func must[T any](x T, err error) T {
 	}
 	return x
 }
+
+// TestSizeOfNames: 10,000 writers that left nothing else add at most 400 kB to a state, as pairs of a snapshot.
+func TestSizeOfNames(t *testing.T) {
+	const writers, limit = 10_000, 400_000
+	w := newNamesWorld(t)
+	before := w.size()
+	for i := range uint64(writers) {
+		writer, at := log.Drawn+log.Writer(i)*0x1_0000_0000_0001, log.HLC(1_790_000_000_000+i)<<16
+		made := w.entry(writer, at, create("a"))
+		w.entry(writer, at+1, &log.InputDelete{Input: made})
+	}
+	w.fold(512)
+	if got := w.size() - before; got > limit {
+		t.Errorf("%d writers take %d bytes, want at most %d", writers, got, limit)
+	}
+}
+
+// size returns the bytes of the state's pairs.
+func (w *world) size() (n int) {
+	w.Helper()
+	if err := w.reader().CopyTables([32]byte{}, nil, func(key, value []byte) bool {
+		n += len(key) + len(value) + 2 // and their lengths
+		return true
+	}); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
