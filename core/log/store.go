@@ -12,12 +12,12 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Store is a [Log] on a kv store, under a prefix of its keys:
+// Store is one partition's log on a kv store, under a prefix of its keys:
 //
 //	prefix m          → 1 first epoch, 2 floor, 3 chain before the floor, 6 epochs
 //	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
 //
-// Each Append writes one batch.
+// Each Append writes one batch. Entries count from 1 without gaps and never change. The methods are safe for concurrent use.
 type Store struct {
 	store  kv.Store
 	prefix []byte
@@ -33,8 +33,6 @@ type Store struct {
 	tails    map[int]func()
 	nextTail int
 }
-
-var _ Log = (*Store)(nil)
 
 // meta is the stored record of a log.
 //
@@ -128,7 +126,7 @@ func (c Chain) Next(op []byte) Chain {
 	return Chain(h.Sum(sum[:0])[:len(c)])
 }
 
-// Head implements [Log].
+// Head returns the last entry that survives a crash, 0 for none. Readers see entries up to it.
 func (l *Store) Head() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,14 +140,16 @@ func (l *Store) LastSeq() uint64 {
 	return l.appended
 }
 
-// Floor implements [Log].
+// Floor returns the first entry that the log still has, or will have.
 func (l *Store) Floor() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.floor
 }
 
-// Append implements [Log].
+// Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before readers see them.
+// wait returns nil once they are durable, and until then no reader sees them; the caller calls it once. If wait returns an error, they may or
+// may not be durable, and the log rejects later appends. Append borrows the operations until it returns. Errors: those of kv.
 func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +221,8 @@ func (l *Store) markDurable(last uint64, err error) error {
 	return nil
 }
 
-// Read implements [Log].
+// Read yields the entries, starting at from, up to Head as it was when Read began, until yield returns false. yield may keep the entries.
+// Errors: ErrTrimmed below Floor, kv.ErrCorrupt if an entry is missing or has changed.
 func (l *Store) Read(from uint64, yield func(Entry) bool) error {
 	l.mu.Lock()
 	floor, durable, chain := l.floor, l.durable, l.base
@@ -266,7 +267,7 @@ func readEntry(key, value []byte, want uint64, chain *Chain, known bool) (Entry,
 	return Entry{Seq: seq, Op: op}, nil
 }
 
-// Chain implements [Log].
+// Chain returns the chain up to an entry seq ≤ Head, or 0. It returns ErrTrimmed below Floor - 1.
 func (l *Store) Chain(seq uint64) (Chain, error) {
 	l.mu.Lock()
 	floor, base := l.floor, l.base
@@ -284,7 +285,8 @@ func (l *Store) Chain(seq uint64) (Chain, error) {
 	return chainOf(value)
 }
 
-// Tail implements [Log].
+// Tail calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new value.
+// stop ends the calls, but one may still be running.
 func (l *Store) Tail(moved func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +300,7 @@ func (l *Store) Tail(moved func()) (stop func()) {
 	}
 }
 
-// Trim implements [Log].
+// Trim deletes the entries below an entry, which is at most Head + 1.
 func (l *Store) Trim(below uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -246,7 +246,7 @@ func (x *reader) frames() error {
 }
 
 // finish ends an answer regularly.
-func (x *reader) finish(l log.Log) error {
+func (x *reader) finish(l *log.Store) error {
 	if err := x.checkpoint(l); err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (x *reader) sendAppRecord() error {
 }
 
 // caughtUp sends the existing entries after the cursor. Its memory counts for the caller while it sends.
-func (x *reader) caughtUp(l log.Log) error {
+func (x *reader) caughtUp(l *log.Store) error {
 	if x.cursor >= l.Head() {
 		return nil
 	}
@@ -405,7 +405,7 @@ func (x *reader) caughtUp(l log.Log) error {
 }
 
 // checkpoint sends the positions of the reader and of the log.
-func (x *reader) checkpoint(l log.Log) error {
+func (x *reader) checkpoint(l *log.Store) error {
 	head := l.Head()
 	m := wire.Checkpoint{Opening: x.p.Opening(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
 	return x.send(wire.TypeCheckpoint, m.Encode())

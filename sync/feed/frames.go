@@ -24,7 +24,7 @@ type run struct {
 }
 
 // take reads the entries of the next run after a cursor.
-func (r *run) take(l log.Log, after uint64) error {
+func (r *run) take(l *log.Store, after uint64) error {
 	r.entries, r.bytes = r.entries[:0], 0
 	of := l.EpochOf(after + 1)
 	r.epoch = of.Epoch
