@@ -83,7 +83,7 @@ type reader struct {
 	cursor     uint64
 	register   uint64    // entry of the control log up to which the reader's app record goes
 	recordHash blob.Hash // hash of the last sent app record; zero: none
-	wants      wire.Wants
+	vectors    wire.Vectors
 	bare       bool // only entries are requested, by a replica that downloads a snapshot
 
 	changed  atomic.Bool // the app record may have changed
@@ -126,14 +126,8 @@ func (x *reader) parse() error {
 	default:
 		return malformedError("only must be entries")
 	}
-	switch q.Get("vectors") {
-	case "", "none":
-	case "q16":
-		x.wants.Vectors = wire.VectorsQ16
-	default:
-		return malformedError("vectors must be none or q16")
-	}
-	return nil
+	x.vectors, err = vectorsOf(q)
+	return err
 }
 
 // catchUpBytes is the memory of a reader that receives existing entries: the entries of a run, its frames and the compressor.
@@ -376,7 +370,7 @@ func (x *reader) caughtUp(l *log.Store) error {
 		if err != nil {
 			return err
 		}
-		if len(r.entries) == 0 {
+		if len(r.ops) == 0 {
 			break
 		}
 		if err := x.recheckAccess(); err != nil { // a change that revokes the reader's access may be older than the entries
@@ -387,8 +381,8 @@ func (x *reader) caughtUp(l *log.Store) error {
 				return err
 			}
 		}
-		to := r.entries[len(r.entries)-1].Seq
-		m := wire.Entries{Epoch: r.epoch, From: x.cursor, To: to, Rows: wire.EncodeEntries(r.entries)}
+		to := x.cursor + uint64(len(r.ops))
+		m := wire.Entries{Epoch: r.epoch, From: x.cursor, To: to, Rows: r.rows}
 		if m.Before, err = l.Chain(x.cursor); err == nil {
 			m.Chain, err = l.Chain(to)
 		}

@@ -152,10 +152,10 @@ func TestSwitchNotFolded(t *testing.T) {
 	}
 	var sent wire.Reader
 	f := &Feed{o: Options{Engine: serving{}, Clock: time.Now}, meters: newMeters(&Limits{})}
-	x := &reader{c: &call{f: f}, p: p, w: &sent, flush: func() error { return nil }, wants: wire.Wants{Vectors: wire.VectorsQ16}}
+	x := &reader{c: &call{f: f}, p: p, w: &sent, flush: func() error { return nil }, vectors: wire.VectorsQ16}
 	at := log.HLC(time.Now().UnixMilli()) << 16
 	second := &log.InputCreate{ID: "second", Blob: pictures[1]}
-	if err := x.needs(&run{entries: []log.Entry{{Op: log.Op{At: at, Body: &log.NetworkSwitch{Base: next}}}, {Op: log.Op{Body: second}}}}); err != nil {
+	if err := x.needs(&run{ops: []log.Op{{At: at, Body: &log.NetworkSwitch{Base: next}}, {Body: second}}}); err != nil {
 		t.Fatal(err)
 	}
 	var got []blob.Hash

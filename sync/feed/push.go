@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -134,13 +133,13 @@ func (c *call) accept(p *partition.Origin, m *wire.Push, ops, sent []log.Op, out
 			return err
 		}
 	}
-	n := needs{c: c, p: p, had: had.Last()}
+	n := needs{c: c, p: p}
 	defer n.release()
 	if fresh, err = n.meet(fresh); err != nil {
 		return err
 	}
 	if len(fresh) == 0 && len(n.lacks) > 0 {
-		return n.missing()
+		return &wire.Refusal{Code: wire.RefusedBlobs, Detail: "send the pictures that the operations refer to first", Blobs: n.lacks, Accepted: had.Last()}
 	}
 	counted := int64(0)
 	if fresh, counted, err = c.count(fresh, sent); err != nil {
@@ -209,21 +208,4 @@ func reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict) {
 			out.Verdicts = append(out.Verdicts, wire.Verdict{Seq: seq, Code: uint32(v.Code), Detail: v.Detail, Dot: v.Dot, ID: v.ID})
 		}
 	}
-}
-
-// picture is the picture of an operation.
-type picture struct {
-	hash        blob.Hash
-	contentType string
-}
-
-// pictureOf returns the picture of an operation; false: it has none.
-func pictureOf(body log.Body) (picture, bool) {
-	switch b := body.(type) {
-	case *log.InputCreate:
-		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
-	case *log.InputFetched:
-		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
-	}
-	return picture{}, false
 }
