@@ -63,7 +63,7 @@ func TestAccountSendsOneAmount(t *testing.T) {
 			t.Errorf("the account sends more: %+v", no)
 		}
 	}
-	w.Now = w.Now.Add(24 * time.Hour)
+	w.later(24 * time.Hour)
 	for i := range 12 {
 		anna[i%8].upload(fmt.Append(nil, "unclaimed", i))
 	}

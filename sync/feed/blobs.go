@@ -243,32 +243,26 @@ func (c *call) upload() (api.Response, error) {
 	}
 	x.uploadKey, x.account = uploadKey{c.app, c.hash}, c.account
 	v := p.View()
-	available, err := refers(v.Reader, c.hash)
-	if err == nil && available {
-		available, err = c.f.o.Blobs.Has(c.ctx, c.hash)
-	}
+	available, err := c.f.canRead(c.ctx, c.app, v.Reader, c.hash)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return api.Response{}, err
 	}
 	if available {
-		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+		return c.complete(200), nil
 	}
 	if err := c.sends(uint64(len(body)), true); err != nil {
 		return api.Response{}, err
 	}
-	s, err := c.f.uploads.add(c.ctx, x, c.now)
-	var place *errPlace
+	received, err := c.f.uploads.add(c.ctx, x, c.now)
 	switch {
-	case errors.As(err, &place):
-		return c.uploadReply(409, begunOf(c.hash, place.begun)), nil
+	case errors.Is(err, errPlace):
+		return c.uploadReply(409, received), nil
 	case err != nil:
 		return api.Response{}, err
-	case s.new:
-		return c.uploadReply(201, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
-	case s.complete:
-		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+	case received < x.size:
+		return c.uploadReply(202, received), nil
 	}
-	return c.uploadReply(202, begunOf(c.hash, s.size)), nil
+	return c.complete(201), nil
 }
 
 // sends counts n bytes against the daily quotas of the application and its account. It counts bytes of operations only if the account's
@@ -296,15 +290,19 @@ func (c *call) sends(n uint64, picture bool) error {
 	return err
 }
 
-func begunOf(h blob.Hash, n uint64) (m wire.HaveReply) {
-	if n > 0 {
-		m.Partial = []wire.PartialBlob{{Hash: h, Size: n}}
-	}
-	return m
+// complete returns the answer to the last chunk of an upload.
+func (c *call) complete(status int) api.Response {
+	res := message((&wire.HaveReply{Hashes: []blob.Hash{c.hash}}).Encode())
+	res.Status = status
+	return res
 }
 
-// uploadReply returns an answer about an upload.
-func (c *call) uploadReply(status int, m wire.HaveReply) api.Response {
+// uploadReply returns the answer about an upload of which the origin has the first bytes.
+func (c *call) uploadReply(status int, received uint64) api.Response {
+	var m wire.HaveReply
+	if received > 0 {
+		m.Partial = []wire.PartialBlob{{Hash: c.hash, Size: received}}
+	}
 	res := message(m.Encode())
 	res.Status = status
 	return res
