@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -312,4 +313,16 @@ func (c *call) body(limit uint64, name string) ([]byte, error) {
 		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: name, Value: limit}
 	}
 	return c.r.Body, nil
+}
+
+// read decodes the body of a request, which has at most limit bytes. name is that of the limit.
+func read[M any](c *call, limit uint64, name string, decode func([]byte) (M, error)) (m M, err error) {
+	body, err := c.body(limit, name)
+	if err != nil {
+		return m, err
+	}
+	if m, err = decode(body); err != nil {
+		err = malformedError("%s: %v", path.Base(c.r.Path), err)
+	}
+	return m, err
 }

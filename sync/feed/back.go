@@ -18,13 +18,9 @@ const maxBack = 2 * wire.MaxOps
 // back accepts frames that a replica keeps and that the log may lack. Their seals prove that the log had them. If the origin lacks the picture of
 // an entry, it accepts the entry and lists it as a conflict.
 func (c *call) back() (api.Response, error) {
-	body, err := c.body(c.f.o.Limits.PushBytes, "PushBytes")
+	m, err := read(c, c.f.o.Limits.PushBytes, "PushBytes", wire.DecodeBack)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeBack(body)
-	if err != nil {
-		return api.Response{}, malformedError("back: %v", err)
 	}
 	p, err := c.open(m.App)
 	if err != nil {
@@ -51,7 +47,7 @@ func (c *call) back() (api.Response, error) {
 	if len(b.Frames) == 0 {
 		return api.Response{}, malformedError("back: no frames")
 	}
-	if err := c.f.meters.ops.take(c, uint64(max(len(ops), len(body)/opBytes)), c.now, "operations"); err != nil {
+	if err := c.f.meters.ops.take(c, uint64(max(len(ops), len(c.r.Body)/opBytes)), c.now, "operations"); err != nil {
 		return api.Response{}, err
 	}
 	for i := range b.Frames { // before their pictures are analysed, which counts as no call

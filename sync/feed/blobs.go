@@ -47,13 +47,9 @@ func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob
 
 // have answers which pictures and objects the replica need not send.
 func (c *call) have() (api.Response, error) {
-	body, err := c.body(haveBytes, "HaveBytes")
+	m, err := read(c, haveBytes, "HaveBytes", wire.DecodeHaveRequest)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeHaveRequest(body)
-	if err != nil {
-		return api.Response{}, malformedError("have: %v", err)
 	}
 	if len(m.Hashes) > maxHashes {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many hashes", Limit: "Hashes", Value: maxHashes}

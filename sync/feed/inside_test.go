@@ -26,7 +26,7 @@ func TestPushFailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &wire.Push{App: "app", Opening: log.Epoch{1}}
+	m, ops := &wire.Push{App: "app", Opening: log.Epoch{1}}, []log.Op{{Dot: log.Dot{Writer: 3, Seq: 8}, At: 1}}
 	for _, tt := range []struct {
 		err  error
 		want wire.Refusal
@@ -39,11 +39,11 @@ func TestPushFailed(t *testing.T) {
 		{&wire.Refusal{Code: wire.RefusedBusy}, wire.Refusal{Code: wire.RefusedBusy}},
 	} {
 		var got *wire.Refusal
-		if err := c.pushFailed(tt.err, p, m, 7); !errors.As(err, &got) || got.Code != tt.want.Code || got.Epoch != tt.want.Epoch || got.Accepted != tt.want.Accepted || got.Limit != tt.want.Limit {
+		if err := c.pushFailed(tt.err, p, m, ops, 7); !errors.As(err, &got) || got.Code != tt.want.Code || got.Epoch != tt.want.Epoch || got.Accepted != tt.want.Accepted || got.Limit != tt.want.Limit {
 			t.Errorf("%v: %+v, want %+v", tt.err, got, tt.want)
 		}
 	}
-	if err := c.pushFailed(partition.ErrChain, p, m, 7); !errors.Is(err, partition.ErrChain) {
+	if err := c.pushFailed(partition.ErrChain, p, m, ops, 7); !errors.Is(err, partition.ErrChain) {
 		t.Errorf("%v", err)
 	}
 }

@@ -20,14 +20,9 @@ import (
 //
 // The operations count as calls of the account if the sender is not an edge: an edge reports its calls itself.
 func (c *call) push() (api.Response, error) {
-	limits := &c.f.o.Limits
-	body, err := c.body(limits.PushBytes, "PushBytes")
+	m, err := read(c, c.f.o.Limits.PushBytes, "PushBytes", wire.DecodePush)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodePush(body)
-	if err != nil {
-		return api.Response{}, malformedError("push: %v", err)
 	}
 	p, err := c.open(m.App)
 	if err == nil {
@@ -49,15 +44,15 @@ func (c *call) push() (api.Response, error) {
 	}
 	out := wire.Pushed{Opening: m.Opening}
 	if err := c.accept(p, &m, ops, sent, &out); err != nil {
-		return api.Response{}, c.pushFailed(err, p, &m, out.Accepted)
+		return api.Response{}, c.pushFailed(err, p, &m, sent, out.Accepted)
 	}
 	out.Head = p.Log().Head()
 	out.Stable = c.f.o.Stable(m.App, out.Head)
 	return message(out.Encode()), nil
 }
 
-// pushFailed returns the answer if the log accepted nothing. had is the last operation of the writer in the log.
-func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, had uint64) error {
+// pushFailed returns the answer if the log accepted none of ops. had is the last operation of the writer in the log.
+func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, ops []log.Op, had uint64) error {
 	var refused *wire.Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -67,14 +62,11 @@ func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, had uint
 	case errors.Is(err, partition.ErrForged):
 		return &wire.Refusal{Code: wire.RefusedWriter, Detail: err.Error()}
 	case errors.Is(err, partition.ErrName):
-		if ops, _ := wire.DecodeOps(m.Rows); len(ops) > 0 { // those that c.operations has read
-			first, failed := p.FirstOther(ops)
-			if failed != nil {
-				return failed
-			}
-			had = first.Seq - 1
+		first, failed := p.FirstOther(ops)
+		if failed != nil {
+			return failed
 		}
-		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error(), Accepted: had}
+		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error(), Accepted: first.Seq - 1}
 	case errors.Is(err, partition.ErrGaps):
 		return &wire.Refusal{Code: wire.RefusedLimit, Detail: err.Error(), Limit: wire.LimitGaps}
 	case errors.Is(err, partition.ErrSequence):

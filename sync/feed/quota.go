@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -35,35 +36,23 @@ type Limits struct {
 }
 
 func (l *Limits) defaults() {
-	or := func(v *uint64, d uint64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orTime := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&l.PushOps, wire.MaxOps)
-	or(&l.PushBytes, 8<<20)
-	or(&l.OpsRate, 2000)
-	or(&l.FrameRate, 64<<20)
-	or(&l.BlobBytes, 50e9)
-	or(&l.BlobSize, 64e6)
-	or(&l.Snapshots, 120)
-	or(&l.Streams, 2000)
-	or(&l.AllStreams, 20_000)
-	or(&l.UploadBytes, 256<<20)
-	or(&l.Uploads, 100_000)
-	orTime(&l.Poll, 25*time.Second)
-	orTime(&l.Alive, 15*time.Second)
-	orTime(&l.Stream, time.Hour)
-	orTime(&l.PartialUploadTTL, 10*time.Minute)
-	orTime(&l.UploadTTL, time.Hour)
-	if l.Pictures == 0 {
-		l.Pictures = 32
-	}
+	l.PushOps = cmp.Or(l.PushOps, wire.MaxOps)
+	l.PushBytes = cmp.Or(l.PushBytes, 8<<20)
+	l.OpsRate = cmp.Or(l.OpsRate, 2000)
+	l.FrameRate = cmp.Or(l.FrameRate, 64<<20)
+	l.BlobBytes = cmp.Or(l.BlobBytes, 50e9)
+	l.BlobSize = cmp.Or(l.BlobSize, 64e6)
+	l.Snapshots = cmp.Or(l.Snapshots, 120)
+	l.Streams = cmp.Or(l.Streams, 2000)
+	l.AllStreams = cmp.Or(l.AllStreams, 20_000)
+	l.UploadBytes = cmp.Or(l.UploadBytes, 256<<20)
+	l.Uploads = cmp.Or(l.Uploads, 100_000)
+	l.Poll = cmp.Or(l.Poll, 25*time.Second)
+	l.Alive = cmp.Or(l.Alive, 15*time.Second)
+	l.Stream = cmp.Or(l.Stream, time.Hour)
+	l.PartialUploadTTL = cmp.Or(l.PartialUploadTTL, 10*time.Minute)
+	l.UploadTTL = cmp.Or(l.UploadTTL, time.Hour)
+	l.Pictures = cmp.Or(l.Pictures, 32)
 }
 
 // wireLimits returns the limits in the form of the protocol.

@@ -23,13 +23,9 @@ func (c *call) support() wire.Support {
 
 // session answers a replica's session request with what to do about each application.
 func (c *call) session() (api.Response, error) {
-	body, err := c.body(sessionBytes, "SessionBytes")
+	m, err := read(c, sessionBytes, "SessionBytes", wire.DecodeSession)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeSession(body)
-	if err != nil {
-		return api.Response{}, malformedError("session: %v", err)
 	}
 	if len(m.Apps) > maxPositions {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many applications", Limit: "Positions", Value: maxPositions}
