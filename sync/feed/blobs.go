@@ -164,7 +164,7 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if err := c.f.meters.frames.take(c, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}
-	from, to, partial, ok := rangeOf(c.header("Range"), size)
+	part, partial, ok := api.RangeOf(c.header("Range"), size)
 	headers := []api.Field{
 		{Name: "Accept-Ranges", Value: "bytes"},
 		{Name: "ETag", Value: `"` + c.hash.String() + `"`},
@@ -179,41 +179,17 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if !ok {
 		return api.Response{Status: 416, Header: append(headers, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes */%d", size)})}, nil
 	}
-	res, err := read(from, to)
+	res, err := read(part.From, part.End)
 	if err != nil {
 		return api.Response{}, err
 	}
-	_ = c.f.meters.frames.take(c, uint64(to-from), c.now, "bytes") // over the quota, the next request is refused
+	_ = c.f.meters.frames.take(c, uint64(part.End-part.From), c.now, "bytes") // over the quota, the next request is refused
 	res.Status, res.ContentType, res.Header = 200, "application/octet-stream", headers
 	if partial {
 		res.Status = 206
-		res.Header = append(res.Header, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)})
+		res.Header = append(res.Header, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", part.From, part.End-1, size)})
 	}
 	return res, nil
-}
-
-// rangeOf parses a Range header with one range (RFC 9110, section 14.1.2). It returns the first byte and the one after the last. An invalid
-// header selects all bytes. ok is false if the range is beyond the end.
-func rangeOf(text string, size int64) (from, to int64, partial, ok bool) {
-	spec, isBytes := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
-	first, last, isRange := strings.Cut(spec, "-")
-	if !isBytes || !isRange || strings.Contains(spec, ",") {
-		return 0, size, false, true
-	}
-	a, errA := strconv.ParseUint(first, 10, 62)
-	b, errB := strconv.ParseUint(last, 10, 62)
-	switch {
-	case first == "" && errB == nil: // the last b bytes
-		from = max(size-int64(b), 0)
-		return from, size, true, b > 0 && size > 0
-	case errA != nil || last != "" && errB != nil || last != "" && b < a:
-		return 0, size, false, true
-	case int64(a) >= size:
-		return 0, 0, false, false
-	case last == "":
-		return int64(a), size, true, true
-	}
-	return int64(a), min(int64(b)+1, size), true, true
 }
 
 // upload accepts a picture or an object, or a part of it.
