@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -93,9 +94,8 @@ type reader struct {
 
 	w      io.Writer
 	flush  func() error
-	packed bool             // the answer is compressed
-	pack   *compress.Writer // compressor over w; nil: not compressed
-	sentAt time.Time        // time of the last frame
+	packed bool      // the answer is compressed
+	sentAt time.Time // time of the last frame
 }
 
 func (x *reader) parse() error {
@@ -136,8 +136,11 @@ const catchUpBytes = 1 << 20
 // errSending is the detail for a reader without memory.
 const errSending = "the server is sending too much data: read the earlier answers first, or try again"
 
-// errEnded ends a stream whose last frame has been sent.
-var errEnded = errors.New("ended")
+// errEnded ends a stream whose last frame has been sent, and errClosed one whose reader has closed it.
+var (
+	errEnded  = errors.New("ended")
+	errClosed = errors.New("the reader has closed the stream")
+)
 
 // run writes the answer to w.
 func (x *reader) run(w io.Writer) error {
@@ -154,33 +157,19 @@ func (x *reader) run(w io.Writer) error {
 		x.flush = f.Flush
 	}
 	if x.packed {
-		x.pack = compress.NewWriter(w)
+		x.w = compress.NewWriter(w)
 	}
 	err := x.frames()
-	if err == nil || errors.Is(err, errEnded) {
+	switch {
+	case err == nil, errors.Is(err, errEnded):
 		return nil
+	case errors.Is(err, errClosed):
+		return err
 	}
-	var writeErr *writeError
-	if errors.As(err, &writeErr) {
-		return err // the reader has closed the stream
-	}
-	if x.c.f.logFailure(err); x.isAppDeleted() {
+	if x.c.logFailure(err); x.c.f.isDeleted(x.c.app) {
 		return x.end(wire.WhyGone, "the application was deleted", 0)
 	}
 	return errors.Join(x.end(wire.WhyError, "the log could not be read", time.Second), err)
-}
-
-// logFailure logs an internal error.
-func (f *Feed) logFailure(err error) {
-	if !errors.Is(err, context.Canceled) {
-		f.o.Log.Debug("sync", "error", err)
-	}
-}
-
-// isAppDeleted reports whether the application was deleted while the reader was connected.
-func (x *reader) isAppDeleted() bool {
-	deleted, err := x.c.f.o.Register.AppDeleted(x.c.app)
-	return err == nil && deleted
 }
 
 // frames writes until the answer ends. Between two frames it keeps no buffers.
@@ -414,29 +403,18 @@ func (x *reader) end(why wire.EndReason, detail string, wait time.Duration) erro
 	return errEnded
 }
 
-// writeError is an error of writing to the reader's connection.
-type writeError struct{ err error }
-
-func (e *writeError) Error() string { return e.err.Error() }
-func (e *writeError) Unwrap() error { return e.err }
-
 // send sends one message, frame by frame. It writes the next frame when the connection has accepted the previous one.
 func (x *reader) send(t wire.Type, body []byte) error {
 	framed := wire.AppendFrame(nil, t, body)
 	_ = x.c.f.meters.frames.take(x.c, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // over the quota, the next request is refused
 	for len(framed) > 0 {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
-		var err error
-		if x.pack != nil {
-			_, err = x.pack.Write(framed[:n])
-		} else {
-			_, err = x.w.Write(framed[:n])
-		}
+		_, err := x.w.Write(framed[:n])
 		if err == nil {
 			err = x.flush()
 		}
 		if err != nil {
-			return &writeError{err}
+			return fmt.Errorf("%w: %w", errClosed, err)
 		}
 		framed = framed[n:]
 	}

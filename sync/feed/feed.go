@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/shares"
@@ -119,13 +120,15 @@ func New(o Options) (*Feed, error) {
 // applications. The host calls it every few seconds.
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
-	isDeleted := func(app string) bool {
-		deleted, err := f.o.Register.AppDeleted(app)
-		return err == nil && deleted
-	}
 	f.proofs.sweep(now)
-	f.digests.sweep(isDeleted)
-	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted))
+	f.digests.sweep(f.isDeleted)
+	return errors.Join(f.uploads.sweep(ctx, now, f.isDeleted), f.exports.sweep(now, f.isDeleted))
+}
+
+// isDeleted reports whether an application was deleted. After an error of the register it is not.
+func (f *Feed) isDeleted(app string) bool {
+	deleted, err := f.o.Register.AppDeleted(app)
+	return err == nil && deleted
 }
 
 // Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.
@@ -300,7 +303,8 @@ func message(body []byte) api.Response {
 func (c *call) refuse(err error) api.Response {
 	var r *wire.Refusal
 	if !errors.As(err, &r) {
-		res := c.f.o.Engine.Refuse(c.r, c.internalError(err))
+		c.logFailure(err)
+		res := c.f.o.Engine.Refuse(c.r, err)
 		res.Header = append(res.Header, c.clock())
 		return res
 	}
@@ -319,13 +323,11 @@ func (c *call) refuse(err error) api.Response {
 
 var exposed = api.Field{Name: "Access-Control-Expose-Headers", Value: "Retry-After, Sync-Now, Content-Range"}
 
-// internalError logs err, unless the engine has logged it or the caller has cancelled.
-func (c *call) internalError(err error) error {
-	if errors.Is(err, api.ErrInternal) || errors.Is(err, context.Canceled) {
-		return err
+// logFailure logs an internal error, unless the engine has logged it or the caller has cancelled.
+func (c *call) logFailure(err error) {
+	if !errors.Is(err, api.ErrInternal) && !errors.Is(err, context.Canceled) {
+		c.f.o.Log.Debug("sync", "path", c.r.Path, "app", c.app, "error", err)
 	}
-	c.f.o.Log.Debug("sync", "path", c.r.Path, "app", c.app, "error", err)
-	return err
 }
 
 // inWords converts a refusal to an error of the API.
@@ -335,7 +337,7 @@ func inWords(r *wire.Refusal) error {
 	case wire.RefusedWriter, wire.RefusedScope:
 		kind = auth.ErrInsufficient
 	case wire.RefusedLimit:
-		kind = errTooLong
+		kind = jsonio.ErrTooLong
 	case wire.RefusedQuota:
 		kind = auth.ErrRate
 	case wire.RefusedBusy:

@@ -288,7 +288,7 @@ func (n *needs) put(b kv.Writer) {
 func (n *needs) release() {
 	for _, h := range n.pinned {
 		if err := n.c.f.o.Pinner.Unpin(context.WithoutCancel(n.c.ctx), h); err != nil {
-			n.c.f.o.Log.Debug("sync", "error", err) // the next sweep tries again
+			n.c.logFailure(err) // the next sweep tries again
 		}
 	}
 }
