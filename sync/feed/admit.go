@@ -144,14 +144,6 @@ func (c *call) refuseDeleted(app string) error {
 // errScope refuses an application of another caller, whether or not it exists.
 var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential has no access to the application"}
 
-// may reports whether the caller has access to an application.
-func (w *client) may(app string) bool {
-	if w.edge != nil {
-		return w.edge.Replicates(app)
-	}
-	return app == w.principal.App
-}
-
 // open admits the request to one application and opens it.
 func (c *call) open(app string) (*partition.Origin, error) {
 	if err := c.identify(app); err != nil {
@@ -197,7 +189,7 @@ func (c *call) enter(app string) (*partition.Origin, error) {
 			return nil, refusal
 		}
 	}
-	if !c.may(app) {
+	if c.edge != nil && !c.edge.Replicates(app) || c.edge == nil && app != c.principal.App {
 		return nil, errScope
 	}
 	p, err := c.f.o.Engine.Origin(app)

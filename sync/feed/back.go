@@ -158,7 +158,8 @@ func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (av
 
 // lostBytes names the part of an operation that the origin lacks.
 func lostBytes(body log.Body) string {
-	if _, ok := body.(*log.VersionResult); ok {
+	switch body.(type) {
+	case *log.VersionResult, *log.NetworkSwitch:
 		return partition.LostManifest
 	}
 	return partition.LostPicture

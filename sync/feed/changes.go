@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -248,22 +249,17 @@ func (x *reader) shut() error {
 func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	o := &x.c.f.o
 	now := o.Clock()
-	next := x.sentAt.Add(o.Limits.Alive)
-	last := began.Add(o.Limits.Stream)
+	due := []time.Time{began.Add(o.Limits.Stream), x.sentAt.Add(o.Limits.Alive)}
 	if x.live == poll {
-		next = began.Add(o.Limits.Poll)
+		due[1] = began.Add(o.Limits.Poll)
 	}
-	if !x.c.until.IsZero() && x.c.until.Before(last) {
-		last = x.c.until
+	if !x.c.until.IsZero() {
+		due = append(due, x.c.until)
 	}
 	if x.c.endsUnnoticed() {
-		if check := x.checked.Add(o.Limits.Alive); check.Before(next) {
-			next = check
-		}
+		due = append(due, x.checked.Add(o.Limits.Alive))
 	}
-	if last.Before(next) {
-		next = last
-	}
+	next := slices.MinFunc(due, time.Time.Compare)
 	o.Wait(x.c.ctx, moved, max(next.Sub(now), 0))
 	now = o.Clock()
 	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.sentAt) < o.Limits.Alive {

@@ -48,6 +48,20 @@ func TestPushFailed(t *testing.T) {
 	}
 }
 
+// TestLostBytes: a conflict names the part of an operation that the origin lacks.
+func TestLostBytes(t *testing.T) {
+	for want, bodies := range map[string][]log.Body{
+		partition.LostPicture:  {&log.InputCreate{}, &log.InputFetched{}},
+		partition.LostManifest: {&log.VersionResult{}, &log.NetworkSwitch{}},
+	} {
+		for _, body := range bodies {
+			if got := lostBytes(body); got != want {
+				t.Errorf("%T: %q, want %q", body, got, want)
+			}
+		}
+	}
+}
+
 // living is an engine on which no application is deleted.
 type living struct{ Engine }
 
