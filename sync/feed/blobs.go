@@ -22,24 +22,18 @@ const (
 	maxBuffered = 256 << 10 // maximum size of a part of a picture that is answered without a stream
 )
 
-// refers reports whether an input of the application has the picture.
-func refers(r catalog.Reader, h blob.Hash) (bool, error) {
-	found := false
-	err := r.ByBlob(h, func(uint32) bool {
-		found = true
-		return false
-	})
-	return found, err
-}
-
 // canRead reports whether the origin has the bytes of a hash and the application has access to them: one of its inputs has the picture, or
 // one of its replicas uploaded it.
 func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
 	if f.uploads.has(app, h, f.o.Clock()) {
 		return true, nil
 	}
-	ok, err := refers(r, h)
-	if err != nil || !ok {
+	refers := false
+	err := r.ByBlob(h, func(uint32) bool {
+		refers = true
+		return false
+	})
+	if err != nil || !refers {
 		return false, err
 	}
 	return f.o.Blobs.Has(ctx, h)
@@ -220,21 +214,22 @@ func (c *call) upload() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if available {
-		return c.complete(200), nil
+		return c.uploadReply(200, x.size), nil
 	}
 	if err := c.sends(uint64(len(body)), true); err != nil {
 		return api.Response{}, err
 	}
 	received, err := c.f.uploads.add(c.ctx, x, c.now)
+	status := 202
 	switch {
 	case errors.Is(err, errPlace):
-		return c.uploadReply(409, received), nil
+		status = 409
 	case err != nil:
 		return api.Response{}, err
-	case received < x.size:
-		return c.uploadReply(202, received), nil
+	case received == x.size:
+		status = 201
 	}
-	return c.complete(201), nil
+	return c.uploadReply(status, received), nil
 }
 
 // sends counts n bytes against the daily quotas of the application and its account. It counts bytes of operations only if the account's
@@ -262,17 +257,13 @@ func (c *call) sends(n uint64, picture bool) error {
 	return err
 }
 
-// complete returns the answer to the last chunk of an upload.
-func (c *call) complete(status int) api.Response {
-	res := message((&wire.HaveReply{Hashes: []blob.Hash{c.hash}}).Encode())
-	res.Status = status
-	return res
-}
-
-// uploadReply returns the answer about an upload of which the origin has the first bytes.
+// uploadReply returns the answer about an upload: complete with the status 200 or 201, otherwise with the number of received bytes.
 func (c *call) uploadReply(status int, received uint64) api.Response {
 	var m wire.HaveReply
-	if received > 0 {
+	switch {
+	case status <= 201:
+		m.Hashes = []blob.Hash{c.hash}
+	case received > 0:
 		m.Partial = []wire.PartialBlob{{Hash: c.hash, Size: received}}
 	}
 	res := message(m.Encode())
@@ -282,6 +273,9 @@ func (c *call) uploadReply(status int, received uint64) api.Response {
 
 // parseChunk parses a Content-Range such as "bytes 0-1048575/20000000". Without one the body is the complete blob.
 func parseChunk(text string, body []byte) (uploadChunk, error) {
+	if len(body) == 0 {
+		return uploadChunk{}, malformedError("a picture or an object has at least one byte")
+	}
 	if text == "" {
 		return uploadChunk{data: body, size: uint64(len(body))}, nil
 	}

@@ -119,6 +119,15 @@ func TestUploadsEnd(t *testing.T) {
 	}
 }
 
+// TestEmptyUpload: an upload has at least one byte.
+func TestEmptyUpload(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	if no := r.mustRefuse("PUT", r.blob(blob.Sum(nil)), nil); no.Code != wire.RefusedFormat {
+		t.Errorf("an empty upload: %+v", no)
+	}
+}
+
 func TestRange(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)

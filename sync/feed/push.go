@@ -169,7 +169,11 @@ func (c *call) charge(m *wire.Push, sent []log.Op) error {
 	if err := c.sends(uint64(len(m.Rows)), false); err != nil {
 		return err
 	}
-	return c.meter(m.Writer, max(uint64(len(sent)), uint64(len(m.Rows))/opBytes))
+	n := max(uint64(len(sent)), uint64(len(m.Rows))/opBytes)
+	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
+		return err
+	}
+	return c.f.meters.each.take(c.app+" "+m.Writer.String(), n, c.now, "operations")
 }
 
 // newWriter counts a writer that the log does not know yet. Each of them takes some bytes of every copy of the state.
@@ -182,14 +186,6 @@ func (c *call) newWriter() error {
 
 // opBytes is the average size of an operation. A larger push counts as more operations.
 const opBytes = 4 << 10
-
-// meter counts n operations against the rates of the writer and the application.
-func (c *call) meter(w log.Writer, n uint64) error {
-	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
-		return err
-	}
-	return c.f.meters.each.take(c.app+" "+w.String(), n, c.now, "operations")
-}
 
 // reportVerdicts adds the verdicts of operations to the answer.
 func reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict) {
