@@ -111,7 +111,7 @@ func New(o Options) (*Feed, error) {
 	f := &Feed{o: o, meters: newMeters(&o.Limits)}
 	f.uploads = newUploads(&f.o)
 	f.streams.all = shares.New(int64(o.Limits.AllStreams), leastStreams)
-	f.exports.places, f.exports.quota = shares.New(maxExports, leastExports), &f.meters.snapshots
+	f.exports.places = shares.New(maxExports, leastExports)
 	f.digests = digests{places: shares.New(maxDigests, leastDigests), newest: map[string]wire.Digest{}}
 	return f, nil
 }
@@ -122,7 +122,8 @@ func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
 	f.proofs.sweep(now)
 	f.digests.sweep(f.isDeleted)
-	return errors.Join(f.uploads.sweep(ctx, now, f.isDeleted), f.exports.sweep(now, f.isDeleted))
+	failed := f.exports.dropIf(func(x *export) bool { return x.isOld(now) || f.isDeleted(x.group.app) })
+	return errors.Join(failed, f.uploads.sweep(ctx, now, f.isDeleted))
 }
 
 // isDeleted reports whether an application was deleted. After an error of the register it is not.
@@ -132,7 +133,7 @@ func (f *Feed) isDeleted(app string) bool {
 }
 
 // Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.
-func (f *Feed) Close() error { return f.exports.close() }
+func (f *Feed) Close() error { return f.exports.dropIf(func(*export) bool { return true }) }
 
 // route is one call. Its path is the part after Prefix. A path that ends in a slash is followed by a hash.
 type route struct {
