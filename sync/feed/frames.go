@@ -28,9 +28,11 @@ func (r *run) take(l *log.Store, after uint64) error {
 	r.ops, r.rows = r.ops[:0], r.rows[:0]
 	of := l.EpochOf(after + 1)
 	r.epoch = of.Epoch
+	var row []byte
 	return l.Read(after+1, func(e log.Entry) bool {
 		r.ops = append(r.ops, e.Op)
-		r.rows = log.AppendRow(r.rows, log.Encode(nil, &e.Op))
+		row = log.Encode(row[:0], &e.Op)
+		r.rows = log.AppendRow(r.rows, row)
 		return len(r.ops) < wire.MaxOps && len(r.rows) < runBytes && e.Seq < of.To
 	})
 }
