@@ -30,7 +30,9 @@ type Limiter struct {
 
 	mu     sync.Mutex
 	byName map[Hash]*list.Element
-	order  *list.List // of bucket, most recent call first
+	order  *list.List    // of bucket, most recent call first
+	last   time.Time     // time of the last call, on the limiter's own clock
+	back   time.Duration // difference to the time of callers, after that was set back
 }
 
 type bucket struct {
@@ -64,14 +66,11 @@ func (l *Limiter) TakeN(name Hash, n int64, now time.Time) error {
 	room := time.Duration(min(float64(l.rate.Burst)*float64(step), longest))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now = l.tick(now)
 	e, known := l.byName[name]
 	full := now
 	if known {
-		b := e.Value.(*bucket)
-		if latest := now.Add(room); b.full.After(latest) { // the clock was set back
-			b.full = latest
-		}
-		if b.full.After(now) {
+		if b := e.Value.(*bucket); b.full.After(now) {
 			full = b.full
 		}
 	}
@@ -80,6 +79,23 @@ func (l *Limiter) TakeN(name Hash, n int64, now time.Time) error {
 	}
 	l.keep(e, bucket{name, full.Add(time.Duration(min(float64(n)*float64(step), longest)))})
 	return nil
+}
+
+// longestCall is the maximum time by which calls overtake each other. A clock that goes back further was set back.
+const longestCall = time.Minute
+
+// tick returns now on a clock that never runs backwards: if the clock of the callers is set back, full buckets must not become empty. The
+// caller holds mu.
+func (l *Limiter) tick(now time.Time) time.Time {
+	now = now.Add(l.back)
+	if d := l.last.Sub(now); d > 0 {
+		if d > longestCall {
+			l.back += d
+		}
+		now = l.last
+	}
+	l.last = now
+	return now
 }
 
 func (l *Limiter) keep(e *list.Element, b bucket) {

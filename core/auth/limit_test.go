@@ -104,6 +104,37 @@ func TestLimiterClock(t *testing.T) {
 	}
 }
 
+// TestLimiterOverdraft: a caller that exceeds the burst waits until the rate has made up for it, however often it calls meanwhile.
+func TestLimiterOverdraft(t *testing.T) {
+	l := NewLimiter(Rate{PerSecond: 10, Burst: 5}, 10)
+	if err := l.TakeN(Hash{}, 100, noon); err != nil {
+		t.Fatal(err)
+	}
+	for at := time.Duration(0); at < 9600*time.Millisecond; at += 100 * time.Millisecond {
+		if err := l.Take(Hash{}, noon.Add(at)); err == nil {
+			t.Fatalf("let through after %v", at)
+		}
+	}
+	if err := l.Take(Hash{}, noon.Add(9600*time.Millisecond)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLimiterOvertaken: calls that began earlier do not fill a bucket faster.
+func TestLimiterOvertaken(t *testing.T) {
+	l := NewLimiter(Rate{PerSecond: 10, Burst: 5}, 10)
+	if err := l.TakeN(Hash{}, 5, noon); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		for _, at := range []time.Time{noon.Add(-time.Second), noon} {
+			if err := l.Take(Hash{}, at); err == nil {
+				t.Fatal("let through although no time has passed")
+			}
+		}
+	}
+}
+
 func TestNoLimit(t *testing.T) {
 	for _, l := range []*Limiter{nil, NewLimiter(Rate{}, 10), NewLimiter(Rate{PerSecond: -1, Burst: 5}, 10)} {
 		for range 1000 {

@@ -2,7 +2,6 @@ package log
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -75,8 +74,8 @@ func (l *Store) back(may func(data []byte) bool, yield func(Entry) bool) error {
 		if len(value) < len(Chain{}) || !may(value[len(Chain{}):]) {
 			continue
 		}
-		op, err := Decode(bytes.Clone(value[len(Chain{}):]))
-		if err != nil || !yield(Entry{Seq: binary.BigEndian.Uint64(key[len(key)-8:]), Op: op}) {
+		e, err := entryOf(key, value)
+		if err != nil || !yield(e) {
 			return err
 		}
 	}

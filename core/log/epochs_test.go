@@ -9,7 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/logtest"
 )
 
 // opened opens a log in an opening with a name.
@@ -26,15 +25,15 @@ func opened(t testing.TB, store kv.Store, name byte) *log.Store {
 func TestEpochs(t *testing.T) {
 	store := memkv.New()
 	l := opened(t, store, 1)
-	logtest.Add(t, l, logtest.Ops(2, 1, 5))
+	add(t, l, opsOf(2, 1, 5))
 	opened(t, store, 2) // it appends nothing
 	l = opened(t, store, 3)
 	if l.Opening() != (log.Epoch{3}) || l.EpochOf(5) != (log.Mark{Epoch: log.Epoch{1}, To: 5}) {
 		t.Errorf("before its first entry the opening is %x, and entry 5 of %x", l.Opening(), l.EpochOf(5))
 	}
-	logtest.Add(t, l, logtest.Ops(3, 1, 2))
+	add(t, l, opsOf(3, 1, 2))
 	l.Draw(log.Epoch{4})
-	logtest.Add(t, l, logtest.Ops(4, 1, 1))
+	add(t, l, opsOf(4, 1, 1))
 	for _, open := range []func() *log.Store{func() *log.Store { return l }, func() *log.Store { return opened(t, store, 5) }} {
 		x := open()
 		for seq, want := range map[uint64]log.Mark{1: {Epoch: log.Epoch{1}, To: 5}, 5: {Epoch: log.Epoch{1}, To: 5}, 6: {Epoch: log.Epoch{3}, To: 7}, 8: {Epoch: log.Epoch{4}, To: 8}} {
@@ -84,7 +83,7 @@ func TestEpochs(t *testing.T) {
 func TestEpochsOfOldLog(t *testing.T) {
 	store := memkv.New()
 	settings := log.Options{Prefix: []byte("p/"), Epoch: log.Epoch{1}}
-	logtest.Add(t, openStore(t, store, settings), logtest.Ops(2, 1, 5))
+	add(t, openStore(t, store, settings), opsOf(2, 1, 5))
 	epoch, before := log.Epoch{7}, log.Epoch{1} // a restore replaced the epoch, but not the chain before the first entry
 	record := protowire.AppendBytes(protowire.AppendTag([]byte{1}, 1, protowire.BytesType), epoch[:])
 	record = protowire.AppendVarint(protowire.AppendTag(record, 2, protowire.VarintType), 1)
@@ -97,12 +96,12 @@ func TestEpochsOfOldLog(t *testing.T) {
 	if got := l.EpochOf(2); got != (log.Mark{Epoch: epoch, To: 5}) || l.Opening() != settings.Epoch {
 		t.Errorf("entry 2 is of %x in the opening %x, want %x", got, l.Opening(), epoch)
 	}
-	logtest.Add(t, l, logtest.Ops(2, 6, 1))
+	add(t, l, opsOf(2, 6, 1))
 	for _, l := range []*log.Store{l, openStore(t, store, settings)} {
 		if first, last := l.EpochOf(5), l.EpochOf(6); first != (log.Mark{Epoch: epoch, To: 5}) || last != (log.Mark{Epoch: settings.Epoch, To: 6}) {
 			t.Errorf("the entries are of %x and %x", first, last)
 		}
-		if chain, err := l.Chain(0); err != nil || chain != log.Chain(before) || len(logtest.Read(t, l, 1)) != 6 {
+		if chain, err := l.Chain(0); err != nil || chain != log.Chain(before) || len(dotsFrom(t, l, 1)) != 6 {
 			t.Errorf("the chain begins with %x, %v", chain, err)
 		}
 	}
@@ -111,10 +110,10 @@ func TestEpochsOfOldLog(t *testing.T) {
 // TestEpochOfFailedAppend: an append that fails adds no epoch to the log, and the next one adds it.
 func TestEpochOfFailedAppend(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
-	logtest.Add(t, openStore(t, store, settings), logtest.Ops(1, 1, 2))
+	add(t, openStore(t, store, settings), opsOf(1, 1, 2))
 	l := openStore(t, store, log.Options{Prefix: settings.Prefix, Epoch: log.Epoch{9}})
 	store.commits = kv.ErrFull
-	if _, _, err := l.Append(logtest.Ops(1, 3, 1), nil); !errors.Is(err, kv.ErrFull) {
+	if _, _, err := l.Append(opsOf(1, 3, 1), nil); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("append = %v, want ErrFull", err)
 	}
 	if got := l.Common(log.Mark{Epoch: log.Epoch{9}, To: 9}); got != 0 {
@@ -122,7 +121,7 @@ func TestEpochOfFailedAppend(t *testing.T) {
 	}
 	l.Draw(log.Epoch{8})
 	store.commits = nil
-	logtest.Add(t, l, logtest.Ops(1, 3, 1))
+	add(t, l, opsOf(1, 3, 1))
 	if got, last := l.EpochOf(2), l.EpochOf(3); got != (log.Mark{Epoch: settings.Epoch, To: 2}) || last != (log.Mark{Epoch: log.Epoch{8}, To: 3}) {
 		t.Errorf("the entries are of %x and %x", got, last)
 	}

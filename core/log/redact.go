@@ -2,8 +2,6 @@ package log
 
 import (
 	"bytes"
-	"encoding/binary"
-	"fmt"
 
 	"github.com/sightline-dev/sightline/core/kv"
 )
@@ -23,12 +21,9 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	from = max(from, l.floor)
 	chain := l.base
 	if from > l.floor {
-		value, err := l.store.Get(l.entryKey(from - 1))
-		if err == nil {
-			chain, err = chainOf(value)
-		}
-		if err != nil {
-			return fmt.Errorf("entry %d: %w", from-1, err)
+		var err error
+		if chain, err = l.chainAt(from - 1); err != nil {
+			return err
 		}
 	}
 	var b kv.Batch
@@ -48,7 +43,7 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 		}
 		chain = chain.Next(data)
 		if changed {
-			b.Put(binary.BigEndian.AppendUint64(bytes.Clone(key[:len(key)-8]), e.Seq), append(bytes.Clone(chain[:]), data...))
+			b.Put(l.entryKey(e.Seq), append(bytes.Clone(chain[:]), data...))
 		}
 	}
 	if failed != nil || !changed {

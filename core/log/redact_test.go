@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
@@ -39,7 +38,7 @@ func TestRedact(t *testing.T) {
 		first := 0 // number of the first entry with a secret
 		var ops []log.Op
 		for i := range n {
-			op := logtest.Ops(1, i+1, 1)[0]
+			op := opsOf(1, i+1, 1)[0]
 			if r.IntN(4) == 0 {
 				op.Body = &log.AppCreate{ID: "x", Name: secret}
 				op.Extra.Body = protowire.AppendString(protowire.AppendTag(nil, 12, protowire.BytesType), secret)
@@ -51,7 +50,7 @@ func TestRedact(t *testing.T) {
 		}
 		half := r.IntN(n + 1)
 		if half > 0 {
-			logtest.Add(t, l, ops[:half])
+			add(t, l, ops[:half])
 		}
 		wait := func() error { return nil }
 		if half < n {
@@ -79,9 +78,9 @@ func TestRedact(t *testing.T) {
 		if err := wait(); err != nil {
 			t.Fatal(err)
 		}
-		logtest.Add(t, l, logtest.Ops(1, n+1, 2))
+		add(t, l, opsOf(1, n+1, 2))
 		for _, l := range []*log.Store{l, openStore(t, store, settings)} {
-			if got := logtest.Read(t, l, l.Floor()); len(got) != n+3-int(l.Floor()) || l.Head() != uint64(n+2) {
+			if got := dotsFrom(t, l, l.Floor()); len(got) != n+3-int(l.Floor()) || l.Head() != uint64(n+2) {
 				t.Fatalf("%d entries to %d, want %d", len(got), l.Head(), n+2)
 			}
 			for seq, was := range chains {
@@ -107,8 +106,8 @@ func TestRedact(t *testing.T) {
 func TestRedactFails(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
-	logtest.Add(t, l, []log.Op{{Dot: log.Dot{Writer: 1, Seq: 1}, Body: &log.AppCreate{Name: secret}}})
-	logtest.Add(t, l, logtest.Ops(1, 2, 2))
+	add(t, l, []log.Op{{Dot: log.Dot{Writer: 1, Seq: 1}, Body: &log.AppCreate{Name: secret}}})
+	add(t, l, opsOf(1, 2, 2))
 	before, err := l.Chain(3)
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +117,8 @@ func TestRedactFails(t *testing.T) {
 		t.Errorf("Redact = %v, want ErrFull", err)
 	}
 	store.applies = nil
-	logtest.Add(t, l, logtest.Ops(1, 4, 1))
-	if after, err := l.Chain(3); after != before || err != nil || len(logtest.Read(t, l, 1)) != 4 {
+	add(t, l, opsOf(1, 4, 1))
+	if after, err := l.Chain(3); after != before || err != nil || len(dotsFrom(t, l, 1)) != 4 {
 		t.Errorf("after a change that failed the chain is %x, %v, was %x", after, err, before)
 	}
 	remove(t, store, "p/e\x00\x00\x00\x00\x00\x00\x00\x02")
@@ -127,7 +126,7 @@ func TestRedactFails(t *testing.T) {
 		t.Errorf("Redact of a log with a gap = %v, want ErrCorrupt", err)
 	}
 	store.syncs = kv.ErrFailed
-	_, wait, err := l.Append(logtest.Ops(1, 5, 1), nil)
+	_, wait, err := l.Append(opsOf(1, 5, 1), nil)
 	if err == nil {
 		err = wait()
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Store is a [Log] on a kv store, under a prefix of its keys:
+// Store is one partition's log on a kv store, under a prefix of its keys:
 //
 //	prefix m          → 1 first epoch, 2 floor, 3 chain before the floor, 6 epochs
 //	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
 //
-// Each Append writes one batch.
+// Each Append writes one batch. Entries count from 1 without gaps and never change. The methods are safe for concurrent use.
 type Store struct {
 	store  kv.Store
 	prefix []byte
@@ -33,8 +33,6 @@ type Store struct {
 	tails    map[int]func()
 	nextTail int
 }
-
-var _ Log = (*Store)(nil)
 
 // meta is the stored record of a log.
 //
@@ -63,12 +61,10 @@ func Open(store kv.Store, o Options) (*Store, error) {
 	if err := l.load(o.Epoch); err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	if l.appended > o.Durable {
-		if err := l.settle(); err != nil {
-			return nil, fmt.Errorf("log: %w", err)
-		}
+	l.durable = min(o.Durable, l.appended)
+	if err := l.Settle(); err != nil {
+		return nil, fmt.Errorf("log: %w", err)
 	}
-	l.durable = l.appended
 	return l, nil
 }
 
@@ -79,7 +75,7 @@ func (l *Store) load(epoch Epoch) error {
 	case err != nil:
 	case data == nil:
 		l.epoch, l.floor, l.base = epoch, 1, Chain(epoch)
-		err = l.settle()
+		err = kv.Sync(l.store, l.record())
 	default:
 		l.meta, err = decodeMeta(data)
 	}
@@ -88,18 +84,18 @@ func (l *Store) load(epoch Epoch) error {
 	}
 	l.appended, l.chain = l.floor-1, l.base
 	for key, value := range kv.Backward(l.store, l.entryKey(0), l.end(), &err) {
-		l.appended = binary.BigEndian.Uint64(key[len(key)-8:])
+		l.appended = seqOf(key)
 		l.chain, err = chainOf(value)
 		break
 	}
 	return err
 }
 
-// settle makes all stored entries durable.
-func (l *Store) settle() error {
+// record returns a batch with the record of the log.
+func (l *Store) record() *kv.Batch {
 	var b kv.Batch
 	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
-	return kv.Sync(l.store, &b)
+	return &b
 }
 
 func (l *Store) metaKey() []byte { return append(bytes.Clone(l.prefix), 'm') }
@@ -128,7 +124,7 @@ func (c Chain) Next(op []byte) Chain {
 	return Chain(h.Sum(sum[:0])[:len(c)])
 }
 
-// Head implements [Log].
+// Head returns the last entry that survives a crash, 0 for none. Readers see entries up to it.
 func (l *Store) Head() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,14 +138,16 @@ func (l *Store) LastSeq() uint64 {
 	return l.appended
 }
 
-// Floor implements [Log].
+// Floor returns the first entry that the log still has, or will have.
 func (l *Store) Floor() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.floor
 }
 
-// Append implements [Log].
+// Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before readers see them.
+// wait returns nil once they are durable, and until then no reader sees them; the caller calls it once. If wait returns an error, they may or
+// may not be durable, and the log rejects later appends. Append borrows the operations until it returns. Errors: those of kv.
 func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,9 +188,7 @@ func (l *Store) Settle() error {
 		return l.failed
 	}
 	last := l.appended
-	var b kv.Batch
-	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
-	wait, err := l.store.Commit(&b)
+	wait, err := l.store.Commit(l.record())
 	l.mu.Unlock()
 	if err != nil {
 		return err
@@ -221,7 +217,8 @@ func (l *Store) markDurable(last uint64, err error) error {
 	return nil
 }
 
-// Read implements [Log].
+// Read yields the entries, starting at from, up to Head as it was when Read began, until yield returns false. yield may keep the entries.
+// Errors: ErrTrimmed below Floor, kv.ErrCorrupt if an entry is missing or has changed.
 func (l *Store) Read(from uint64, yield func(Entry) bool) error {
 	l.mu.Lock()
 	floor, durable, chain := l.floor, l.durable, l.base
@@ -249,24 +246,33 @@ func (l *Store) Read(from uint64, yield func(Entry) bool) error {
 
 // readEntry decodes an entry, which must have the number want. If known is set, it checks the entry against chain, the chain before it.
 func readEntry(key, value []byte, want uint64, chain *Chain, known bool) (Entry, error) {
-	seq := binary.BigEndian.Uint64(key[len(key)-8:])
 	c, err := chainOf(value)
-	if err != nil || seq != want {
+	switch {
+	case err != nil || seqOf(key) != want:
 		return Entry{}, fmt.Errorf("entry %d is missing: %w", want, kv.ErrCorrupt)
-	}
-	data := bytes.Clone(value[len(c):])
-	if known && chain.Next(data) != c {
-		return Entry{}, fmt.Errorf("entry %d differs from the appended one: %w", seq, kv.ErrCorrupt)
+	case known && chain.Next(value[len(c):]) != c:
+		return Entry{}, fmt.Errorf("entry %d differs from the appended one: %w", want, kv.ErrCorrupt)
 	}
 	*chain = c
-	op, err := Decode(data)
-	if err != nil {
-		return Entry{}, fmt.Errorf("entry %d: %w", seq, err)
-	}
-	return Entry{Seq: seq, Op: op}, nil
+	return entryOf(key, value)
 }
 
-// Chain implements [Log].
+// seqOf returns the number of the entry with a key.
+func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+// entryOf decodes an entry of the store without checking its chain.
+func entryOf(key, value []byte) (e Entry, err error) {
+	if _, err = chainOf(value); err != nil {
+		return e, err
+	}
+	e.Seq = seqOf(key)
+	if e.Op, err = Decode(bytes.Clone(value[len(Chain{}):])); err != nil {
+		err = fmt.Errorf("entry %d: %w", e.Seq, err)
+	}
+	return e, err
+}
+
+// Chain returns the chain up to an entry seq ≤ Head, or 0. It returns ErrTrimmed below Floor - 1.
 func (l *Store) Chain(seq uint64) (Chain, error) {
 	l.mu.Lock()
 	floor, base := l.floor, l.base
@@ -277,6 +283,11 @@ func (l *Store) Chain(seq uint64) (Chain, error) {
 	case seq < floor:
 		return Chain{}, fmt.Errorf("entry %d: %w", seq, ErrTrimmed)
 	}
+	return l.chainAt(seq)
+}
+
+// chainAt returns the chain up to an entry, which the log has.
+func (l *Store) chainAt(seq uint64) (Chain, error) {
 	value, err := l.store.Get(l.entryKey(seq))
 	if err != nil {
 		return Chain{}, fmt.Errorf("entry %d: %w", seq, err)
@@ -284,7 +295,8 @@ func (l *Store) Chain(seq uint64) (Chain, error) {
 	return chainOf(value)
 }
 
-// Tail implements [Log].
+// Tail calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new value.
+// stop ends the calls, but one may still be running.
 func (l *Store) Tail(moved func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +310,7 @@ func (l *Store) Tail(moved func()) (stop func()) {
 	}
 }
 
-// Trim implements [Log].
+// Trim deletes the entries below an entry, which is at most Head + 1.
 func (l *Store) Trim(below uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -308,20 +320,15 @@ func (l *Store) Trim(below uint64) error {
 	if below > l.durable+1 {
 		return fmt.Errorf("trim below entry %d of %d: %w", below, l.durable, kv.ErrNotFound)
 	}
-	value, err := l.store.Get(l.entryKey(below - 1))
-	if err != nil {
-		return err
-	}
-	chain, err := chainOf(value)
+	chain, err := l.chainAt(below - 1)
 	if err != nil {
 		return err
 	}
 	floor, base := l.floor, l.base
 	l.floor, l.base = below, chain
-	var b kv.Batch
+	b := l.record()
 	b.DeleteRange(l.entryKey(0), l.entryKey(below))
-	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
-	if err := l.store.Apply(&b); err != nil {
+	if err := l.store.Apply(b); err != nil {
 		l.floor, l.base = floor, base
 		return err
 	}

@@ -10,19 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/logtest"
 )
 
 var settings = log.Options{Prefix: []byte("p/"), Epoch: log.Epoch{1, 2, 3}}
-
-func TestStore(t *testing.T) {
-	logtest.Log(t, func() func(testing.TB) (log.Log, kv.Reader) {
-		store := memkv.New()
-		put(t, store, "p", "before")
-		put(t, store, "p0", "after")
-		return func(t testing.TB) (log.Log, kv.Reader) { return openStore(t, store, settings), store }
-	})
-}
 
 func put(t testing.TB, store kv.Store, key, value string) {
 	t.Helper()
@@ -69,20 +59,20 @@ func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
 func TestFailedSync(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
-	logtest.Add(t, l, logtest.Ops(1, 1, 2))
+	add(t, l, opsOf(1, 1, 2))
 	store.syncs = kv.ErrFailed
-	_, wait, err := l.Append(logtest.Ops(1, 3, 1), nil)
+	_, wait, err := l.Append(opsOf(1, 3, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := wait(); !errors.Is(err, kv.ErrFailed) {
 		t.Errorf("wait = %v, want ErrFailed", err)
 	}
-	if l.Head() != 2 || l.LastSeq() != 3 || len(logtest.Read(t, l, 1)) != 2 {
+	if l.Head() != 2 || l.LastSeq() != 3 || len(dotsFrom(t, l, 1)) != 2 {
 		t.Errorf("head %d of %d appended, want 2 of 3", l.Head(), l.LastSeq())
 	}
 	store.syncs = nil
-	if _, _, err := l.Append(logtest.Ops(1, 4, 1), nil); !errors.Is(err, kv.ErrFailed) {
+	if _, _, err := l.Append(opsOf(1, 4, 1), nil); !errors.Is(err, kv.ErrFailed) {
 		t.Errorf("append after a failed sync = %v, want ErrFailed", err)
 	}
 	if l := openStore(t, store, settings); l.Head() != 3 {
@@ -100,7 +90,7 @@ func TestSettle(t *testing.T) {
 	}
 	append1 := func(from int) (wait func() error) {
 		t.Helper()
-		_, wait, err := l.Append(logtest.Ops(1, from, 1), nil)
+		_, wait, err := l.Append(opsOf(1, from, 1), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,8 +121,8 @@ func TestPeek(t *testing.T) {
 	store := memkv.New()
 	put(t, store, "p", "before")
 	put(t, store, "p0", "after")
-	want := logtest.Ops(3, 1, 5)
-	logtest.Add(t, openStore(t, store, settings), want)
+	want := opsOf(3, 1, 5)
+	add(t, openStore(t, store, settings), want)
 	for from := 1; from <= 6; from++ {
 		var got []log.Op
 		if err := log.Peek(store, settings.Prefix, uint64(from), func(e log.Entry) bool {
@@ -158,11 +148,11 @@ func TestFullStore(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
 	store.commits = kv.ErrFull
-	if _, _, err := l.Append(logtest.Ops(1, 1, 1), nil); !errors.Is(err, kv.ErrFull) {
+	if _, _, err := l.Append(opsOf(1, 1, 1), nil); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("append = %v, want ErrFull", err)
 	}
 	store.commits = nil
-	if first := logtest.Add(t, l, logtest.Ops(1, 1, 1)); first != 1 {
+	if first := add(t, l, opsOf(1, 1, 1)); first != 1 {
 		t.Errorf("with space again entry %d comes, want 1", first)
 	}
 }
@@ -171,7 +161,7 @@ func TestFullStore(t *testing.T) {
 func TestOpenSyncs(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
-	logtest.Add(t, l, logtest.Ops(1, 1, 3))
+	add(t, l, opsOf(1, 1, 3))
 	for _, tt := range []struct {
 		durable uint64
 		want    int
@@ -216,7 +206,7 @@ func TestDamage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			store := memkv.New()
 			l := openStore(t, store, settings)
-			logtest.Add(t, l, logtest.Ops(1, 1, 5))
+			add(t, l, opsOf(1, 1, 5))
 			tt.damage(t, store)
 			if err := l.Read(1, func(log.Entry) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
 				t.Errorf("Read = %v, want ErrCorrupt", err)

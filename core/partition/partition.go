@@ -155,7 +155,7 @@ func (p *Partition) MadeBy(w log.Writer) bool { return p.side.madeBy(w) }
 func (p *Partition) Index() *index.Index { return p.index }
 
 // Log returns the partition's log for reading.
-func (p *Partition) Log() log.Log { return p.log }
+func (p *Partition) Log() *log.Store { return p.log }
 
 // Close closes the partition once all submitted operations are folded. Its store stays open.
 func (p *Partition) Close() error {

@@ -86,7 +86,7 @@ func (p *Origin) Export(base [32]byte) (*Export, error) {
 }
 
 // list fills in the list of chunks and the facts about the state.
-func (x *Export) list(l log.Log) (err error) {
+func (x *Export) list(l *log.Store) (err error) {
 	h, err := x.view.Header()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
-
-var errTooLong = jsonio.ErrTooLong
 
 // client is an authenticated caller and the application of its request.
 type client struct {
@@ -146,14 +144,6 @@ func (c *call) refuseDeleted(app string) error {
 // errScope refuses an application of another caller, whether or not it exists.
 var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential has no access to the application"}
 
-// may reports whether the caller has access to an application.
-func (w *client) may(app string) bool {
-	if w.edge != nil {
-		return w.edge.Replicates(app)
-	}
-	return app == w.principal.App
-}
-
 // open admits the request to one application and opens it.
 func (c *call) open(app string) (*partition.Origin, error) {
 	if err := c.identify(app); err != nil {
@@ -199,7 +189,7 @@ func (c *call) enter(app string) (*partition.Origin, error) {
 			return nil, refusal
 		}
 	}
-	if !c.may(app) {
+	if c.edge != nil && !c.edge.Replicates(app) || c.edge == nil && app != c.principal.App {
 		return nil, errScope
 	}
 	p, err := c.f.o.Engine.Origin(app)
@@ -312,4 +302,16 @@ func (c *call) body(limit uint64, name string) ([]byte, error) {
 		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: name, Value: limit}
 	}
 	return c.r.Body, nil
+}
+
+// read decodes the body of a request, which has at most limit bytes. name is that of the limit.
+func read[M any](c *call, limit uint64, name string, decode func([]byte) (M, error)) (m M, err error) {
+	body, err := c.body(limit, name)
+	if err != nil {
+		return m, err
+	}
+	if m, err = decode(body); err != nil {
+		err = malformedError("%s: %v", path.Base(c.r.Path), err)
+	}
+	return m, err
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -19,13 +18,9 @@ const maxBack = 2 * wire.MaxOps
 // back accepts frames that a replica keeps and that the log may lack. Their seals prove that the log had them. If the origin lacks the picture of
 // an entry, it accepts the entry and lists it as a conflict.
 func (c *call) back() (api.Response, error) {
-	body, err := c.body(c.f.o.Limits.PushBytes, "PushBytes")
+	m, err := read(c, c.f.o.Limits.PushBytes, "PushBytes", wire.DecodeBack)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeBack(body)
-	if err != nil {
-		return api.Response{}, malformedError("back: %v", err)
 	}
 	p, err := c.open(m.App)
 	if err != nil {
@@ -52,7 +47,7 @@ func (c *call) back() (api.Response, error) {
 	if len(b.Frames) == 0 {
 		return api.Response{}, malformedError("back: no frames")
 	}
-	if err := c.f.meters.ops.take(c, uint64(max(len(ops), len(body)/opBytes)), c.now, "operations"); err != nil {
+	if err := c.f.meters.ops.take(c, uint64(max(len(ops), len(c.r.Body)/opBytes)), c.now, "operations"); err != nil {
 		return api.Response{}, err
 	}
 	for i := range b.Frames { // before their pictures are analysed, which counts as no call
@@ -120,17 +115,15 @@ func (c *call) takeBack(p *partition.Origin, b *partition.Returned, ops []log.Op
 // regain collects again the derived records and manifests of operations that the log had. missing are those whose picture or manifest the
 // origin lacks.
 func (n *needs) regain(ops []log.Op) (missing map[log.Dot]string, err error) {
-	v := n.p.View()
-	defer v.Close()
-	base, err := n.c.f.o.Engine.Serving(v.Reader)
+	v, err := n.view()
 	if err != nil {
 		return nil, err
 	}
+	defer v.Close()
 	missing = map[log.Dot]string{}
-	var wants []want
 	for i := range ops {
 		op := ops[i] // needs may change the operation in ops to a refused one
-		available, err := n.meetOne(v.Reader, base, ops[:i+1], i, &wants)
+		available, err := n.meetOne(v.Reader, ops, i)
 		if s, ok := op.Body.(*log.NetworkSwitch); ok {
 			available, err = n.manifests(v.Reader, ops[i], s)
 		}
@@ -141,24 +134,20 @@ func (n *needs) regain(ops []log.Op) (missing map[log.Dot]string, err error) {
 		if !available {
 			missing[op.Dot] = lostBytes(op.Body)
 		}
-		if len(wants) >= int(n.c.f.o.Limits.Pictures) || i == len(ops)-1 {
-			if err := n.rederive(base, wants); err != nil {
+		if len(n.wants) >= n.c.f.o.Limits.Pictures {
+			if err := n.analyse(ops); err != nil {
 				return nil, err
 			}
-			wants = wants[:0]
 		}
 	}
-	if err := n.rederive(base, wants); err != nil {
-		return nil, err
-	}
-	return missing, nil
+	return missing, n.analyse(ops)
 }
 
 // manifests collects the manifests of the versions in a network switch. available is false if the origin lacks one.
 func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (available bool, err error) {
 	available = true
 	for _, v := range s.Versions {
-		has, err := n.manifest(r, &op, &log.VersionResult{Version: v.Version, Manifest: v.Manifest})
+		has, err := n.manifest(r, &op, v.Version, v.Manifest)
 		if err != nil {
 			return false, err
 		}
@@ -169,18 +158,9 @@ func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (av
 
 // lostBytes names the part of an operation that the origin lacks.
 func lostBytes(body log.Body) string {
-	if _, ok := body.(*log.VersionResult); ok {
+	switch body.(type) {
+	case *log.VersionResult, *log.NetworkSwitch:
 		return partition.LostManifest
 	}
 	return partition.LostPicture
-}
-
-// rederive analyses the pictures of operations that the log had. If an analysis refuses a picture now, rederive accepts the operation
-// anyway.
-func (n *needs) rederive(base [32]byte, wants []want) error {
-	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
-		if o.Code == catalog.InputReady {
-			n.keep(base, w, o)
-		}
-	})
 }

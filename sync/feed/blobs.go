@@ -22,24 +22,18 @@ const (
 	maxBuffered = 256 << 10 // maximum size of a part of a picture that is answered without a stream
 )
 
-// refers reports whether an input of the application has the picture.
-func refers(r catalog.Reader, h blob.Hash) (bool, error) {
-	found := false
-	err := r.ByBlob(h, func(uint32) bool {
-		found = true
-		return false
-	})
-	return found, err
-}
-
 // canRead reports whether the origin has the bytes of a hash and the application has access to them: one of its inputs has the picture, or
 // one of its replicas uploaded it.
 func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
 	if f.uploads.has(app, h, f.o.Clock()) {
 		return true, nil
 	}
-	ok, err := refers(r, h)
-	if err != nil || !ok {
+	refers := false
+	err := r.ByBlob(h, func(uint32) bool {
+		refers = true
+		return false
+	})
+	if err != nil || !refers {
 		return false, err
 	}
 	return f.o.Blobs.Has(ctx, h)
@@ -47,13 +41,9 @@ func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob
 
 // have answers which pictures and objects the replica need not send.
 func (c *call) have() (api.Response, error) {
-	body, err := c.body(haveBytes, "HaveBytes")
+	m, err := read(c, haveBytes, "HaveBytes", wire.DecodeHaveRequest)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeHaveRequest(body)
-	if err != nil {
-		return api.Response{}, malformedError("have: %v", err)
 	}
 	if len(m.Hashes) > maxHashes {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many hashes", Limit: "Hashes", Value: maxHashes}
@@ -168,7 +158,7 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if err := c.f.meters.frames.take(c, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}
-	from, to, partial, ok := rangeOf(c.header("Range"), size)
+	part, partial, ok := api.RangeOf(c.header("Range"), size)
 	headers := []api.Field{
 		{Name: "Accept-Ranges", Value: "bytes"},
 		{Name: "ETag", Value: `"` + c.hash.String() + `"`},
@@ -183,41 +173,17 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if !ok {
 		return api.Response{Status: 416, Header: append(headers, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes */%d", size)})}, nil
 	}
-	res, err := read(from, to)
+	res, err := read(part.From, part.End)
 	if err != nil {
 		return api.Response{}, err
 	}
-	_ = c.f.meters.frames.take(c, uint64(to-from), c.now, "bytes") // over the quota, the next request is refused
+	_ = c.f.meters.frames.take(c, uint64(part.End-part.From), c.now, "bytes") // over the quota, the next request is refused
 	res.Status, res.ContentType, res.Header = 200, "application/octet-stream", headers
 	if partial {
 		res.Status = 206
-		res.Header = append(res.Header, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)})
+		res.Header = append(res.Header, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", part.From, part.End-1, size)})
 	}
 	return res, nil
-}
-
-// rangeOf parses a Range header with one range (RFC 9110, section 14.1.2). It returns the first byte and the one after the last. An invalid
-// header selects all bytes. ok is false if the range is beyond the end.
-func rangeOf(text string, size int64) (from, to int64, partial, ok bool) {
-	spec, isBytes := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
-	first, last, isRange := strings.Cut(spec, "-")
-	if !isBytes || !isRange || strings.Contains(spec, ",") {
-		return 0, size, false, true
-	}
-	a, errA := strconv.ParseUint(first, 10, 62)
-	b, errB := strconv.ParseUint(last, 10, 62)
-	switch {
-	case first == "" && errB == nil: // the last b bytes
-		from = max(size-int64(b), 0)
-		return from, size, true, b > 0 && size > 0
-	case errA != nil || last != "" && errB != nil || last != "" && b < a:
-		return 0, size, false, true
-	case int64(a) >= size:
-		return 0, 0, false, false
-	case last == "":
-		return int64(a), size, true, true
-	}
-	return int64(a), min(int64(b)+1, size), true, true
 }
 
 // upload accepts a picture or an object, or a part of it.
@@ -243,32 +209,27 @@ func (c *call) upload() (api.Response, error) {
 	}
 	x.uploadKey, x.account = uploadKey{c.app, c.hash}, c.account
 	v := p.View()
-	available, err := refers(v.Reader, c.hash)
-	if err == nil && available {
-		available, err = c.f.o.Blobs.Has(c.ctx, c.hash)
-	}
+	available, err := c.f.canRead(c.ctx, c.app, v.Reader, c.hash)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return api.Response{}, err
 	}
 	if available {
-		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+		return c.uploadReply(200, x.size), nil
 	}
 	if err := c.sends(uint64(len(body)), true); err != nil {
 		return api.Response{}, err
 	}
-	s, err := c.f.uploads.add(c.ctx, x, c.now)
-	var place *errPlace
+	received, err := c.f.uploads.add(c.ctx, x, c.now)
+	status := 202
 	switch {
-	case errors.As(err, &place):
-		return c.uploadReply(409, begunOf(c.hash, place.begun)), nil
+	case errors.Is(err, errPlace):
+		status = 409
 	case err != nil:
 		return api.Response{}, err
-	case s.new:
-		return c.uploadReply(201, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
-	case s.complete:
-		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+	case received == x.size:
+		status = 201
 	}
-	return c.uploadReply(202, begunOf(c.hash, s.size)), nil
+	return c.uploadReply(status, received), nil
 }
 
 // sends counts n bytes against the daily quotas of the application and its account. It counts bytes of operations only if the account's
@@ -296,15 +257,15 @@ func (c *call) sends(n uint64, picture bool) error {
 	return err
 }
 
-func begunOf(h blob.Hash, n uint64) (m wire.HaveReply) {
-	if n > 0 {
-		m.Partial = []wire.PartialBlob{{Hash: h, Size: n}}
+// uploadReply returns the answer about an upload: complete with the status 200 or 201, otherwise with the number of received bytes.
+func (c *call) uploadReply(status int, received uint64) api.Response {
+	var m wire.HaveReply
+	switch {
+	case status <= 201:
+		m.Hashes = []blob.Hash{c.hash}
+	case received > 0:
+		m.Partial = []wire.PartialBlob{{Hash: c.hash, Size: received}}
 	}
-	return m
-}
-
-// uploadReply returns an answer about an upload.
-func (c *call) uploadReply(status int, m wire.HaveReply) api.Response {
 	res := message(m.Encode())
 	res.Status = status
 	return res
@@ -312,6 +273,9 @@ func (c *call) uploadReply(status int, m wire.HaveReply) api.Response {
 
 // parseChunk parses a Content-Range such as "bytes 0-1048575/20000000". Without one the body is the complete blob.
 func parseChunk(text string, body []byte) (uploadChunk, error) {
+	if len(body) == 0 {
+		return uploadChunk{}, malformedError("a picture or an object has at least one byte")
+	}
 	if text == "" {
 		return uploadChunk{data: body, size: uint64(len(body))}, nil
 	}

@@ -14,21 +14,11 @@ const (
 	noCallsWait = 10 * time.Minute // time after which a replica tries again if the account has no calls left
 )
 
-// isCounted reports whether an operation counts as a part of a call. The results of downloads and trainings do not: the calls that requested
-// them counted.
-func isCounted(op *log.Op) bool {
-	switch op.Body.(type) {
-	case *log.InputFetched, *log.VersionResult:
-		return false
-	}
-	return true
-}
-
-// callsFor returns the number of calls that operations count as.
+// callsFor returns the number of calls that operations count as. Results count as none: the calls that requested them counted.
 func callsFor(ops []log.Op) int64 {
 	n := int64(0)
 	for i := range ops {
-		if isCounted(&ops[i]) {
+		if !isResult(ops[i].Body) {
 			n++
 		}
 	}
@@ -59,7 +49,7 @@ func (c *call) count(ops, sent []log.Op) (accepted []log.Op, counted int64, err 
 	}
 	room := counted * opsPerCall
 	for i := range ops {
-		if isCounted(&sent[i]) {
+		if !isResult(sent[i].Body) {
 			if room--; room < 0 {
 				return ops[:i], counted, nil
 			}

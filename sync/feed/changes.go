@@ -3,7 +3,9 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -83,7 +85,7 @@ type reader struct {
 	cursor     uint64
 	register   uint64    // entry of the control log up to which the reader's app record goes
 	recordHash blob.Hash // hash of the last sent app record; zero: none
-	wants      wire.Wants
+	vectors    wire.Vectors
 	bare       bool // only entries are requested, by a replica that downloads a snapshot
 
 	changed  atomic.Bool // the app record may have changed
@@ -93,9 +95,8 @@ type reader struct {
 
 	w      io.Writer
 	flush  func() error
-	packed bool             // the answer is compressed
-	pack   *compress.Writer // compressor over w; nil: not compressed
-	sentAt time.Time        // time of the last frame
+	packed bool      // the answer is compressed
+	sentAt time.Time // time of the last frame
 }
 
 func (x *reader) parse() error {
@@ -126,14 +127,8 @@ func (x *reader) parse() error {
 	default:
 		return malformedError("only must be entries")
 	}
-	switch q.Get("vectors") {
-	case "", "none":
-	case "q16":
-		x.wants.Vectors = wire.VectorsQ16
-	default:
-		return malformedError("vectors must be none or q16")
-	}
-	return nil
+	x.vectors, err = vectorsOf(q)
+	return err
 }
 
 // catchUpBytes is the memory of a reader that receives existing entries: the entries of a run, its frames and the compressor.
@@ -142,8 +137,11 @@ const catchUpBytes = 1 << 20
 // errSending is the detail for a reader without memory.
 const errSending = "the server is sending too much data: read the earlier answers first, or try again"
 
-// errEnded ends a stream whose last frame has been sent.
-var errEnded = errors.New("ended")
+// errEnded ends a stream whose last frame has been sent, and errClosed one whose reader has closed it.
+var (
+	errEnded  = errors.New("ended")
+	errClosed = errors.New("the reader has closed the stream")
+)
 
 // run writes the answer to w.
 func (x *reader) run(w io.Writer) error {
@@ -160,33 +158,19 @@ func (x *reader) run(w io.Writer) error {
 		x.flush = f.Flush
 	}
 	if x.packed {
-		x.pack = compress.NewWriter(w)
+		x.w = compress.NewWriter(w)
 	}
 	err := x.frames()
-	if err == nil || errors.Is(err, errEnded) {
+	switch {
+	case err == nil, errors.Is(err, errEnded):
 		return nil
+	case errors.Is(err, errClosed):
+		return err
 	}
-	var writeErr *writeError
-	if errors.As(err, &writeErr) {
-		return err // the reader has closed the stream
-	}
-	if x.c.f.logFailure(err); x.isAppDeleted() {
+	if x.c.logFailure(err); x.c.f.isDeleted(x.c.app) {
 		return x.end(wire.WhyGone, "the application was deleted", 0)
 	}
 	return errors.Join(x.end(wire.WhyError, "the log could not be read", time.Second), err)
-}
-
-// logFailure logs an internal error.
-func (f *Feed) logFailure(err error) {
-	if !errors.Is(err, context.Canceled) {
-		f.o.Log.Debug("sync", "error", err)
-	}
-}
-
-// isAppDeleted reports whether the application was deleted while the reader was connected.
-func (x *reader) isAppDeleted() bool {
-	deleted, err := x.c.f.o.Register.AppDeleted(x.c.app)
-	return err == nil && deleted
 }
 
 // frames writes until the answer ends. Between two frames it keeps no buffers.
@@ -246,7 +230,7 @@ func (x *reader) frames() error {
 }
 
 // finish ends an answer regularly.
-func (x *reader) finish(l log.Log) error {
+func (x *reader) finish(l *log.Store) error {
 	if err := x.checkpoint(l); err != nil {
 		return err
 	}
@@ -265,22 +249,17 @@ func (x *reader) shut() error {
 func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	o := &x.c.f.o
 	now := o.Clock()
-	next := x.sentAt.Add(o.Limits.Alive)
-	last := began.Add(o.Limits.Stream)
+	due := []time.Time{began.Add(o.Limits.Stream), x.sentAt.Add(o.Limits.Alive)}
 	if x.live == poll {
-		next = began.Add(o.Limits.Poll)
+		due[1] = began.Add(o.Limits.Poll)
 	}
-	if !x.c.until.IsZero() && x.c.until.Before(last) {
-		last = x.c.until
+	if !x.c.until.IsZero() {
+		due = append(due, x.c.until)
 	}
 	if x.c.endsUnnoticed() {
-		if check := x.checked.Add(o.Limits.Alive); check.Before(next) {
-			next = check
-		}
+		due = append(due, x.checked.Add(o.Limits.Alive))
 	}
-	if last.Before(next) {
-		next = last
-	}
+	next := slices.MinFunc(due, time.Time.Compare)
 	o.Wait(x.c.ctx, moved, max(next.Sub(now), 0))
 	now = o.Clock()
 	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.sentAt) < o.Limits.Alive {
@@ -357,7 +336,7 @@ func (x *reader) sendAppRecord() error {
 }
 
 // caughtUp sends the existing entries after the cursor. Its memory counts for the caller while it sends.
-func (x *reader) caughtUp(l log.Log) error {
+func (x *reader) caughtUp(l *log.Store) error {
 	if x.cursor >= l.Head() {
 		return nil
 	}
@@ -376,7 +355,7 @@ func (x *reader) caughtUp(l log.Log) error {
 		if err != nil {
 			return err
 		}
-		if len(r.entries) == 0 {
+		if len(r.ops) == 0 {
 			break
 		}
 		if err := x.recheckAccess(); err != nil { // a change that revokes the reader's access may be older than the entries
@@ -387,8 +366,8 @@ func (x *reader) caughtUp(l log.Log) error {
 				return err
 			}
 		}
-		to := r.entries[len(r.entries)-1].Seq
-		m := wire.Entries{Epoch: r.epoch, From: x.cursor, To: to, Rows: wire.EncodeEntries(r.entries)}
+		to := x.cursor + uint64(len(r.ops))
+		m := wire.Entries{Epoch: r.epoch, From: x.cursor, To: to, Rows: r.rows}
 		if m.Before, err = l.Chain(x.cursor); err == nil {
 			m.Chain, err = l.Chain(to)
 		}
@@ -405,7 +384,7 @@ func (x *reader) caughtUp(l log.Log) error {
 }
 
 // checkpoint sends the positions of the reader and of the log.
-func (x *reader) checkpoint(l log.Log) error {
+func (x *reader) checkpoint(l *log.Store) error {
 	head := l.Head()
 	m := wire.Checkpoint{Opening: x.p.Opening(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
 	return x.send(wire.TypeCheckpoint, m.Encode())
@@ -420,29 +399,18 @@ func (x *reader) end(why wire.EndReason, detail string, wait time.Duration) erro
 	return errEnded
 }
 
-// writeError is an error of writing to the reader's connection.
-type writeError struct{ err error }
-
-func (e *writeError) Error() string { return e.err.Error() }
-func (e *writeError) Unwrap() error { return e.err }
-
 // send sends one message, frame by frame. It writes the next frame when the connection has accepted the previous one.
 func (x *reader) send(t wire.Type, body []byte) error {
 	framed := wire.AppendFrame(nil, t, body)
 	_ = x.c.f.meters.frames.take(x.c, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // over the quota, the next request is refused
 	for len(framed) > 0 {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
-		var err error
-		if x.pack != nil {
-			_, err = x.pack.Write(framed[:n])
-		} else {
-			_, err = x.w.Write(framed[:n])
-		}
+		_, err := x.w.Write(framed[:n])
 		if err == nil {
 			err = x.flush()
 		}
 		if err != nil {
-			return &writeError{err}
+			return fmt.Errorf("%w: %w", errClosed, err)
 		}
 		framed = framed[n:]
 	}

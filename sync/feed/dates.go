@@ -14,13 +14,9 @@ const (
 // dates answers the dates of pictures. The names in the request are those of derived records of the application, so the caller learns
 // nothing about pictures that the application lacks.
 func (c *call) dates() (api.Response, error) {
-	body, err := c.body(datesBytes, "DatesBytes")
+	m, err := read(c, datesBytes, "DatesBytes", wire.DecodeDatesRequest)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeDatesRequest(body)
-	if err != nil {
-		return api.Response{}, malformedError("dates: %v", err)
 	}
 	const size = catalog.DerivedNameBytes
 	n := len(m.Names) / size

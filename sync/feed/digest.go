@@ -87,8 +87,7 @@ func (s *digests) sweep(isDeleted func(app string) bool) {
 // register answers with the app record, the part of the control log that a replica needs for an application. since is the entry up to which
 // the replica has it.
 func (c *call) register() (api.Response, error) {
-	app := c.query.Get("app")
-	if _, err := c.open(app); err != nil {
+	if _, err := c.target(); err != nil {
 		return api.Response{}, err
 	}
 	since, err := c.query.number("since")

@@ -24,7 +24,6 @@ import (
 // gives its place to another one while calls read it, that is until recentUse after the last call.
 type exports struct {
 	places *shares.Shares // by account
-	quota  *quota         // of made snapshots
 
 	mu     sync.Mutex
 	open   []*export               // oldest first
@@ -110,16 +109,13 @@ func (s *exports) get(c *call, g group, want func(*export) bool, build func() (*
 
 // enter takes a place for a snapshot of a group and notes that it is being made. The caller must hold mu.
 func (s *exports) enter(c *call, g group) error {
-	if err := s.quota.take(c, 0, c.now, "snapshots"); err != nil {
+	if err := c.f.meters.snapshots.take(c, 0, c.now, "snapshots"); err != nil {
 		return err
 	}
 	if err := s.makeRoom(c, g); err != nil {
 		return err
 	}
-	if err := s.quota.take(c, 1, c.now, "snapshots"); err != nil {
-		s.places.Give(c.account, 1)
-		return err
-	}
+	_ = c.f.meters.snapshots.take(c, 1, c.now, "snapshots") // which the check permits
 	if s.making == nil {
 		s.making = map[group]chan struct{}{}
 	}
@@ -127,18 +123,15 @@ func (s *exports) enter(c *call, g group) error {
 	return nil
 }
 
-// makeRoom takes a place for the account of a call. It drops snapshots that are too old, those of the group except the newest, and, if there is
-// no place, the account's snapshots that were not used for the longest time. It drops no snapshot in use. The caller must hold mu.
+// makeRoom takes a place for the account of a call. It drops snapshots of the group except the newest, and, if there is no place, the account's
+// snapshots that were not used for the longest time. It drops no snapshot in use. The caller must hold mu.
 func (s *exports) makeRoom(c *call, g group) (failed error) {
 	newest := true
 	for _, x := range slices.Backward(slices.Clone(s.open)) {
-		old := s.isOld(x, c.now)
-		if x.group == g && !old {
-			old, newest = !newest && !x.inUse(c.now), false
-		}
-		if old {
+		if x.group == g && !newest && !x.inUse(c.now) {
 			failed = errors.Join(failed, s.drop(x))
 		}
+		newest = newest && x.group != g
 	}
 	for !s.places.Try(c.account, 1) {
 		var idlest *export
@@ -187,7 +180,7 @@ func (x *export) inUse(now time.Time) bool {
 }
 
 // isOld reports whether a snapshot must be dropped. A clock that is set back ends snapshots, too.
-func (s *exports) isOld(x *export, now time.Time) bool {
+func (x *export) isOld(now time.Time) bool {
 	return now.Sub(x.used).Abs() > keepExport || now.Sub(x.createdAt).Abs() > lastExport
 }
 
@@ -215,24 +208,14 @@ func (s *exports) release(x *export) error {
 	return s.finish(x)
 }
 
-// sweep drops snapshots that were not used for a while or are too old, and those of deleted applications.
-func (s *exports) sweep(now time.Time, isDeleted func(app string) bool) (failed error) {
+// dropIf drops the snapshots that a condition selects.
+func (s *exports) dropIf(condition func(*export) bool) (failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range slices.Clone(s.open) {
-		if s.isOld(x, now) || isDeleted(x.group.app) {
+		if condition(x) {
 			failed = errors.Join(failed, s.drop(x))
 		}
-	}
-	return failed
-}
-
-// close closes all snapshots. No call may be in progress.
-func (s *exports) close() (failed error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range slices.Clone(s.open) {
-		failed = errors.Join(failed, s.drop(x))
 	}
 	return failed
 }

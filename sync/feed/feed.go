@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/shares"
@@ -110,7 +111,7 @@ func New(o Options) (*Feed, error) {
 	f := &Feed{o: o, meters: newMeters(&o.Limits)}
 	f.uploads = newUploads(&f.o)
 	f.streams.all = shares.New(int64(o.Limits.AllStreams), leastStreams)
-	f.exports.places, f.exports.quota = shares.New(maxExports, leastExports), &f.meters.snapshots
+	f.exports.places = shares.New(maxExports, leastExports)
 	f.digests = digests{places: shares.New(maxDigests, leastDigests), newest: map[string]wire.Digest{}}
 	return f, nil
 }
@@ -119,17 +120,20 @@ func New(o Options) (*Feed, error) {
 // applications. The host calls it every few seconds.
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
-	isDeleted := func(app string) bool {
-		deleted, err := f.o.Register.AppDeleted(app)
-		return err == nil && deleted
-	}
 	f.proofs.sweep(now)
-	f.digests.sweep(isDeleted)
-	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted))
+	f.digests.sweep(f.isDeleted)
+	failed := f.exports.dropIf(func(x *export) bool { return x.isOld(now) || f.isDeleted(x.group.app) })
+	return errors.Join(failed, f.uploads.sweep(ctx, now, f.isDeleted))
+}
+
+// isDeleted reports whether an application was deleted. After an error of the register it is not.
+func (f *Feed) isDeleted(app string) bool {
+	deleted, err := f.o.Register.AppDeleted(app)
+	return err == nil && deleted
 }
 
 // Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.
-func (f *Feed) Close() error { return f.exports.close() }
+func (f *Feed) Close() error { return f.exports.dropIf(func(*export) bool { return true }) }
 
 // route is one call. Its path is the part after Prefix. A path that ends in a slash is followed by a hash.
 type route struct {
@@ -300,7 +304,8 @@ func message(body []byte) api.Response {
 func (c *call) refuse(err error) api.Response {
 	var r *wire.Refusal
 	if !errors.As(err, &r) {
-		res := c.f.o.Engine.Refuse(c.r, c.internalError(err))
+		c.logFailure(err)
+		res := c.f.o.Engine.Refuse(c.r, err)
 		res.Header = append(res.Header, c.clock())
 		return res
 	}
@@ -319,13 +324,11 @@ func (c *call) refuse(err error) api.Response {
 
 var exposed = api.Field{Name: "Access-Control-Expose-Headers", Value: "Retry-After, Sync-Now, Content-Range"}
 
-// internalError logs err, unless the engine has logged it or the caller has cancelled.
-func (c *call) internalError(err error) error {
-	if errors.Is(err, api.ErrInternal) || errors.Is(err, context.Canceled) {
-		return err
+// logFailure logs an internal error, unless the engine has logged it or the caller has cancelled.
+func (c *call) logFailure(err error) {
+	if !errors.Is(err, api.ErrInternal) && !errors.Is(err, context.Canceled) {
+		c.f.o.Log.Debug("sync", "path", c.r.Path, "app", c.app, "error", err)
 	}
-	c.f.o.Log.Debug("sync", "path", c.r.Path, "app", c.app, "error", err)
-	return err
 }
 
 // inWords converts a refusal to an error of the API.
@@ -335,7 +338,7 @@ func inWords(r *wire.Refusal) error {
 	case wire.RefusedWriter, wire.RefusedScope:
 		kind = auth.ErrInsufficient
 	case wire.RefusedLimit:
-		kind = errTooLong
+		kind = jsonio.ErrTooLong
 	case wire.RefusedQuota:
 		kind = auth.ErrRate
 	case wire.RefusedBusy:

@@ -18,20 +18,22 @@ const (
 
 // run is a sequence of log entries for a reader.
 type run struct {
-	entries []log.Entry
-	epoch   log.Epoch // of all entries
-	bytes   int
+	ops   []log.Op
+	rows  []byte
+	epoch log.Epoch // of all entries
 }
 
 // take reads the entries of the next run after a cursor.
-func (r *run) take(l log.Log, after uint64) error {
-	r.entries, r.bytes = r.entries[:0], 0
+func (r *run) take(l *log.Store, after uint64) error {
+	r.ops, r.rows = r.ops[:0], r.rows[:0]
 	of := l.EpochOf(after + 1)
 	r.epoch = of.Epoch
+	var row []byte
 	return l.Read(after+1, func(e log.Entry) bool {
-		r.entries = append(r.entries, e)
-		r.bytes += len(log.Encode(nil, &e.Op))
-		return len(r.entries) < wire.MaxOps && r.bytes < runBytes && e.Seq < of.To
+		r.ops = append(r.ops, e.Op)
+		row = log.Encode(row[:0], &e.Op)
+		r.rows = log.AppendRow(r.rows, row)
+		return len(r.ops) < wire.MaxOps && len(r.rows) < runBytes && e.Seq < of.To
 	})
 }
 
@@ -44,7 +46,7 @@ func (x *reader) needs(r *run) error {
 	if err != nil {
 		return err
 	}
-	if next, first := v.Seq()+1, r.entries[0].Seq; next < first {
+	if next, first := v.Seq()+1, x.cursor+1; next < first {
 		err := x.p.Log().Read(next, func(e log.Entry) bool {
 			if s, ok := e.Op.Body.(*log.NetworkSwitch); ok && e.Seq < first {
 				base = s.Base
@@ -56,7 +58,7 @@ func (x *reader) needs(r *run) error {
 		}
 	}
 	d := derivedFrames{x: x, from: v.Reader, out: wire.Derived{Base: base}}
-	for i := range r.entries {
+	for i := range r.ops {
 		if err := x.needsOf(&d, r, i); err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func (x *reader) needs(r *run) error {
 
 // needsOf sends the derived records and objects that entry i needs.
 func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
-	switch b := r.entries[i].Op.Body.(type) {
+	switch b := r.ops[i].Body.(type) {
 	case *log.InputCreate:
 		if !b.Blob.IsZero() {
 			return d.add(b.Blob, b.Crop)
@@ -75,9 +77,16 @@ func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
 		if b.Blob.IsZero() {
 			return nil
 		}
-		crop, ok, err := r.cropOf(b.Input, d.from, i)
-		if err != nil || !ok {
-			return err
+		crop, isNew := cropIn(r.ops[:i], b.Input)
+		if !isNew {
+			in, err := d.from.InputByDot(b.Input)
+			if errors.Is(err, catalog.ErrNotFound) {
+				return nil // deleted
+			}
+			if err != nil {
+				return err
+			}
+			crop = in.Crop
 		}
 		return d.add(b.Blob, crop)
 	case *log.VersionResult:
@@ -92,26 +101,9 @@ func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
 			return err
 		}
 		d.out.Base = b.Base
-		return d.all(r.entries[i].Op.At)
+		return d.all(r.ops[i].At)
 	}
 	return nil
-}
-
-// cropOf returns the crop of an input, from its record or from a create in the run that is not folded yet. ok is false for a deleted input.
-func (r *run) cropOf(input log.Dot, from catalog.Reader, before int) (raster.Crop, bool, error) {
-	in, err := from.InputByDot(input)
-	if err == nil {
-		return in.Crop, true, nil
-	}
-	if !errors.Is(err, catalog.ErrNotFound) {
-		return raster.Crop{}, false, err
-	}
-	for i := range r.entries[:before] {
-		if create, ok := r.entries[i].Op.Body.(*log.InputCreate); ok && r.entries[i].Op.Dot == input {
-			return create.Crop, true, nil
-		}
-	}
-	return raster.Crop{}, false, nil
 }
 
 // derivedFrames collects derived records into frames.
@@ -125,7 +117,7 @@ type derivedFrames struct {
 // add adds the derived record of a picture. If the record does not exist, a later entry deletes its input, or the replica
 // derives it again.
 func (d *derivedFrames) add(picture blob.Hash, crop raster.Crop) error {
-	if d.x.wants.Vectors == wire.VectorsNone {
+	if d.x.vectors == wire.VectorsNone {
 		return nil
 	}
 	record, err := d.from.DerivedRecord(d.out.Base, picture, crop)

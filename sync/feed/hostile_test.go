@@ -441,7 +441,7 @@ func TestQuota(t *testing.T) {
 	for i := range 4 {
 		w.Now = w.Now.Add(time.Minute)
 		r.mustPush(r.next(&log.ConceptCreate{ID: fmt.Sprint("s", i), Name: "n", Language: "en"}))
-		if res := r.ask("GET", "/v2/sync/snapshot?app="+r.app, nil); (res.Status == 200) != (i < 3) {
+		if res := r.ask("GET", "/v2/sync/snapshot?app="+r.app, nil); (res.Status == 200) != (i < 2) {
 			t.Errorf("snapshot %d = %d", i, res.Status)
 		}
 	}

@@ -18,31 +18,37 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/core/training"
-	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // needs collects what the operations of one push refer to: pictures that the origin has and the application can read, their derived
 // records, and manifests. The origin derives the records itself from bytes whose hash it checked, because it trusts no replica's results.
 type needs struct {
-	c   *call
-	p   *partition.Origin
-	had uint64
+	c *call
+	p *partition.Origin
 
 	again bool // the log had the operations before it was restored, perhaps before the rules for their form
 
+	app     catalog.AppID
+	base    [32]byte    // network that serves
 	lacks   []blob.Hash // blobs that the first operation that cannot be accepted needs
+	wants   []want      // pictures to be analysed
 	derived []pushedDerived
 	objects map[blob.Hash]*pushedObject
 	bytes   int64       // size of objects
 	pinned  []blob.Hash // pictures pinned by analyses until release
 }
 
+// want is a picture that the operation at index at needs.
+type want struct {
+	at          int
+	picture     blob.Hash
+	contentType string
+	crop        raster.Crop
+}
+
 // pushedDerived is a derived record that is stored together with a push.
 type pushedDerived struct {
-	at      int // index of the operation
-	base    [32]byte
-	picture blob.Hash
-	crop    raster.Crop
+	want
 	derived catalog.DerivedData
 	thumb   []byte
 }
@@ -55,118 +61,117 @@ type pushedObject struct {
 	named   bool   // an operation with the right version names it, so it is stored
 }
 
-// want is a picture to be analysed for the operation at index at.
-type want struct {
-	at   int
-	job  api.Job
-	pic  picture
-	crop raster.Crop
+// view returns the current state, and notes its application and the network that serves.
+func (n *needs) view() (v *partition.View, err error) {
+	v = n.p.View()
+	n.app = v.AppID()
+	if n.base, err = n.c.f.o.Engine.Serving(v.Reader); err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
 }
 
 // meet returns the operations that can be accepted, the first ones of ops. It refuses those that name an invalid picture or manifest.
 func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
-	v := n.p.View()
-	defer v.Close()
-	base, err := n.c.f.o.Engine.Serving(v.Reader)
+	v, err := n.view()
 	if err != nil {
 		return nil, err
 	}
-	var wants []want
+	defer v.Close()
 	for i := range ops {
 		if partition.Admit(&ops[i]) != "" {
 			continue // the log refuses it in any case
 		}
-		available, err := n.meetOne(v.Reader, base, ops, i, &wants)
+		available, err := n.meetOne(v.Reader, ops, i)
 		if err != nil {
 			return nil, err
 		}
-		if !available || len(wants) > n.c.f.o.Limits.Pictures {
-			if len(wants) > 0 && wants[len(wants)-1].at == i {
-				wants = wants[:len(wants)-1]
-			}
+		if !available || len(n.wants) > n.c.f.o.Limits.Pictures {
 			ops = ops[:i]
+			n.cut(i)
 			break
 		}
 	}
-	return ops, n.analyse(base, ops, wants)
+	return ops, n.analyse(ops)
 }
 
 // meetOne finds the picture or object that operation i names. It returns false if the origin lacks it.
-func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wants *[]want) (bool, error) {
+func (n *needs) meetOne(r catalog.Reader, ops []log.Op, i int) (bool, error) {
 	op := &ops[i]
 	if b, ok := op.Body.(*log.VersionResult); ok && !b.Manifest.IsZero() {
-		return n.manifest(r, op, b)
+		return n.manifest(r, op, b.Version, b.Manifest)
 	}
-	pic, ok := pictureOf(op.Body)
-	if !ok {
-		return true, nil
-	}
-	if !form.IsPicture(pic.contentType) {
-		partition.Refuse(op, "schema: unsupported content type")
-		return true, nil
-	}
-	crop, isNeeded, err := n.cropOf(r, ops, i)
-	if err != nil || !isNeeded {
+	w, err := n.wantOf(r, ops, i)
+	if err != nil || w.picture.IsZero() {
 		return true, err
 	}
-	if !form.IsCrop(crop) {
+	if !form.IsCrop(w.crop) || !form.IsPicture(w.contentType) { // Admit has checked the content type of a pushed operation
 		partition.Refuse(op, "schema: invalid crop")
 		return true, nil
 	}
-	if available, err := n.c.f.canRead(n.c.ctx, n.c.app, r, pic.hash); err != nil || !available {
-		n.lacks = append(n.lacks, pic.hash)
+	if available, err := n.c.f.canRead(n.c.ctx, n.c.app, r, w.picture); err != nil || !available {
+		n.lacks = append(n.lacks, w.picture)
 		return false, err
 	}
-	d, err := r.DerivedOf(base, pic.hash, crop)
-	switch {
-	case err == nil && len(d.Print) > 0 && (d.Read >= exif.Version || n.c.f.o.Run == nil):
-		thumb, err := r.Thumb(pic.hash, crop)
-		if err == nil {
-			n.derived = append(n.derived, pushedDerived{i, base, pic.hash, crop, d, thumb})
+	d, err := r.DerivedOf(n.base, w.picture, w.crop)
+	if err == nil && len(d.Print) > 0 && (d.Read >= exif.Version || n.c.f.o.Run == nil) {
+		var thumb []byte
+		if thumb, err = r.Thumb(w.picture, w.crop); err == nil {
+			n.derived = append(n.derived, pushedDerived{w, d, thumb})
 			return true, nil
 		}
-		if !errors.Is(err, catalog.ErrNotFound) {
-			return false, err
-		}
-	case err != nil && !errors.Is(err, catalog.ErrNotFound):
+	}
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 		return false, err
 	}
 	if n.c.f.o.Run != nil {
-		*wants = append(*wants, want{i, core.ReceivedJob(pic.hash, crop, base), pic, crop})
+		n.wants = append(n.wants, w)
 	}
 	return true, nil
 }
 
-// cropOf returns the crop of the picture in operation i. ok is false if its input was deleted, or if the fold ignores the picture: the
-// operation is the result of a download that has ended, unless as unread, or has the code of a failure. Results do not count as calls, so they
-// must cost little: an input becomes ready once.
-func (n *needs) cropOf(r catalog.Reader, ops []log.Op, i int) (crop raster.Crop, ok bool, err error) {
+// wantOf returns the picture of operation i. It is zero if the operation has none, if its input was deleted, or if the fold ignores the
+// picture: the operation is the result of a download that has ended, unless as unread, or has the code of a failure. Results do not count as
+// calls, so they must cost little: an input becomes ready once.
+func (n *needs) wantOf(r catalog.Reader, ops []log.Op, i int) (want, error) {
 	switch b := ops[i].Body.(type) {
 	case *log.InputCreate:
-		return b.Crop, true, nil
+		return want{i, b.Blob, b.ContentType, b.Crop}, nil
 	case *log.InputFetched:
 		if b.Code != catalog.InputReady {
-			return raster.Crop{}, false, nil
+			return want{}, nil
 		}
-		for j := range ops[:i] { // first, because after a rollback the state may have another input of that name
-			if create, ok := ops[j].Body.(*log.InputCreate); ok && ops[j].Dot == b.Input {
-				return create.Crop, true, nil
+		crop, isPushed := cropIn(ops[:i], b.Input)
+		if !isPushed {
+			in, err := r.InputByDot(b.Input)
+			if errors.Is(err, catalog.ErrNotFound) {
+				return want{}, nil
 			}
+			if err != nil || !n.again && in.Code != catalog.InputPending && !in.IsUnread() {
+				return want{}, err
+			}
+			crop = in.Crop
 		}
-		in, err := r.InputByDot(b.Input)
-		if errors.Is(err, catalog.ErrNotFound) {
-			return raster.Crop{}, false, nil
-		}
-		return in.Crop, err == nil && (n.again || in.Code == catalog.InputPending || in.IsUnread()), err
+		return want{i, b.Blob, b.ContentType, crop}, nil
 	}
-	return raster.Crop{}, false, nil
+	return want{}, nil
+}
+
+// cropIn returns the crop of an input that one of the operations makes. ok is false if none does.
+func cropIn(ops []log.Op, input log.Dot) (crop raster.Crop, ok bool) {
+	for i := range ops {
+		if create, isCreate := ops[i].Body.(*log.InputCreate); isCreate && ops[i].Dot == input {
+			return create.Crop, true
+		}
+	}
+	return crop, false
 }
 
 // manifest finds a version's manifest among the objects and the uploads.
-func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bool, error) {
-	o := n.objects[b.Manifest]
+func (n *needs) manifest(r catalog.Reader, op *log.Op, version string, h blob.Hash) (bool, error) {
+	o := n.objects[h]
 	if o == nil {
-		data, err := n.object(r, b.Manifest)
+		data, err := n.object(r, h)
 		if data == nil || err != nil {
 			return false, err
 		}
@@ -178,10 +183,10 @@ func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bo
 		if n.objects == nil {
 			n.objects = map[blob.Hash]*pushedObject{}
 		}
-		n.objects[b.Manifest] = o
+		n.objects[h] = o
 		n.bytes += int64(len(data))
 	}
-	if !o.valid || o.version != b.Version {
+	if !o.valid || o.version != version {
 		partition.Refuse(op, "schema: invalid manifest of a model version")
 		return true, nil
 	}
@@ -219,55 +224,47 @@ func (n *needs) object(r catalog.Reader, h blob.Hash) ([]byte, error) {
 	return n.c.f.o.Blobs.Get(n.c.ctx, h)
 }
 
-// analyse analyses the pictures in wants, and refuses the operations of invalid ones.
-func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
-	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
-		switch {
-		case o.Code != catalog.InputReady:
-			partition.Refuse(&ops[w.at], "schema: picture: "+o.Detail)
-		case o.ContentType != w.pic.contentType:
-			partition.Refuse(&ops[w.at], "schema: content type is "+o.ContentType)
-		default:
-			n.keep(base, w, o)
-		}
-	})
-}
-
-// each analyses pictures and calls done with each outcome. If an outcome can change on a retry, it returns an error.
-func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outcome)) error {
-	if len(wants) == 0 {
+// analyse analyses the pictures in wants, and refuses the operations of invalid ones. The log accepts operations that it had in any case. If
+// an outcome can change on a retry, analyse returns an error.
+func (n *needs) analyse(ops []log.Op) error {
+	if len(n.wants) == 0 {
 		return nil
 	}
-	jobs := make([]api.Job, len(wants))
-	for i := range wants {
-		jobs[i] = wants[i].job
+	jobs := make([]api.Job, len(n.wants))
+	for i, w := range n.wants {
+		jobs[i] = core.ReceivedJob(w.picture, w.crop, n.base)
 		jobs[i].Caller = n.c.caller()
 	}
 	results, err := n.c.f.o.Run(n.c.ctx, jobs)
 	if err != nil {
 		return err
 	}
-	for i := range wants {
+	for i, w := range n.wants {
 		r := &results[i]
 		if !r.Blob.IsZero() {
 			n.pinned = append(n.pinned, r.Blob)
 		}
-		o := n.c.f.o.Engine.ReceivedOutcome(base, r)
-		if o.Code != catalog.InputReady && o.Retry != ingest.Never {
+		o := n.c.f.o.Engine.ReceivedOutcome(n.base, r)
+		isReady := o.Code == catalog.InputReady
+		switch {
+		case !isReady && o.Retry != ingest.Never:
 			return fmt.Errorf("%w: %s", api.ErrBusy, o.Detail)
+		case isReady && (n.again || o.ContentType == w.contentType):
+			n.derived = append(n.derived, pushedDerived{w, *o.Derived, o.Thumb})
+		case n.again:
+		case isReady:
+			partition.Refuse(&ops[w.at], "schema: content type is "+o.ContentType)
+		default:
+			partition.Refuse(&ops[w.at], "schema: picture: "+o.Detail)
 		}
-		done(&wants[i], &o)
 	}
+	n.wants = n.wants[:0]
 	return nil
 }
 
-// keep adds the derived record of an analysed picture.
-func (n *needs) keep(base [32]byte, w *want, o *ingest.Outcome) {
-	n.derived = append(n.derived, pushedDerived{w.at, base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
-}
-
-// cut drops the derived records of all but the first operations.
+// cut drops what all but the first operations need.
 func (n *needs) cut(ops int) {
+	n.wants = slices.DeleteFunc(n.wants, func(w want) bool { return w.at >= ops })
 	n.derived = slices.DeleteFunc(n.derived, func(d pushedDerived) bool { return d.at >= ops })
 }
 
@@ -275,26 +272,15 @@ func (n *needs) cut(ops int) {
 func (n *needs) also(b *kv.Batch) { n.put(b) }
 
 func (n *needs) put(b kv.Writer) {
-	app, err := catalog.ParseAppID(n.c.app)
-	if err != nil {
-		panic(err) // the application is open, so its id is valid
-	}
 	for i := range n.derived {
-		m := &n.derived[i]
-		catalog.PutDerived(b, app, m.base, m.picture, m.crop, m.derived)
-		catalog.PutThumb(b, app, m.picture, m.crop, m.thumb)
+		d := &n.derived[i]
+		catalog.PutDerived(b, n.app, n.base, d.picture, d.crop, d.derived)
+		catalog.PutThumb(b, n.app, d.picture, d.crop, d.thumb)
 	}
 	for _, o := range n.objects {
 		if o.named {
-			catalog.PutObject(b, app, o.data)
+			catalog.PutObject(b, n.app, o.data)
 		}
-	}
-}
-
-// missing returns the refusal of a push whose first operation names a missing picture or object.
-func (n *needs) missing() error {
-	return &wire.Refusal{
-		Code: wire.RefusedBlobs, Detail: "send the pictures that the operations refer to first", Blobs: n.lacks, Accepted: n.had,
 	}
 }
 
@@ -302,7 +288,7 @@ func (n *needs) missing() error {
 func (n *needs) release() {
 	for _, h := range n.pinned {
 		if err := n.c.f.o.Pinner.Unpin(context.WithoutCancel(n.c.ctx), h); err != nil {
-			n.c.f.o.Log.Debug("sync", "error", err) // the next sweep tries again
+			n.c.logFailure(err) // the next sweep tries again
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -21,14 +20,9 @@ import (
 //
 // The operations count as calls of the account if the sender is not an edge: an edge reports its calls itself.
 func (c *call) push() (api.Response, error) {
-	limits := &c.f.o.Limits
-	body, err := c.body(limits.PushBytes, "PushBytes")
+	m, err := read(c, c.f.o.Limits.PushBytes, "PushBytes", wire.DecodePush)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodePush(body)
-	if err != nil {
-		return api.Response{}, malformedError("push: %v", err)
 	}
 	p, err := c.open(m.App)
 	if err == nil {
@@ -50,15 +44,15 @@ func (c *call) push() (api.Response, error) {
 	}
 	out := wire.Pushed{Opening: m.Opening}
 	if err := c.accept(p, &m, ops, sent, &out); err != nil {
-		return api.Response{}, c.pushFailed(err, p, &m, out.Accepted)
+		return api.Response{}, c.pushFailed(err, p, &m, sent, out.Accepted)
 	}
 	out.Head = p.Log().Head()
 	out.Stable = c.f.o.Stable(m.App, out.Head)
 	return message(out.Encode()), nil
 }
 
-// pushFailed returns the answer if the log accepted nothing. had is the last operation of the writer in the log.
-func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, had uint64) error {
+// pushFailed returns the answer if the log accepted none of ops. had is the last operation of the writer in the log.
+func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, ops []log.Op, had uint64) error {
 	var refused *wire.Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -68,14 +62,11 @@ func (c *call) pushFailed(err error, p *partition.Origin, m *wire.Push, had uint
 	case errors.Is(err, partition.ErrForged):
 		return &wire.Refusal{Code: wire.RefusedWriter, Detail: err.Error()}
 	case errors.Is(err, partition.ErrName):
-		if ops, _ := wire.DecodeOps(m.Rows); len(ops) > 0 { // those that c.operations has read
-			first, failed := p.FirstOther(ops)
-			if failed != nil {
-				return failed
-			}
-			had = first.Seq - 1
+		first, failed := p.FirstOther(ops)
+		if failed != nil {
+			return failed
 		}
-		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error(), Accepted: had}
+		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error(), Accepted: first.Seq - 1}
 	case errors.Is(err, partition.ErrGaps):
 		return &wire.Refusal{Code: wire.RefusedLimit, Detail: err.Error(), Limit: wire.LimitGaps}
 	case errors.Is(err, partition.ErrSequence):
@@ -134,13 +125,13 @@ func (c *call) accept(p *partition.Origin, m *wire.Push, ops, sent []log.Op, out
 			return err
 		}
 	}
-	n := needs{c: c, p: p, had: had.Last()}
+	n := needs{c: c, p: p}
 	defer n.release()
 	if fresh, err = n.meet(fresh); err != nil {
 		return err
 	}
 	if len(fresh) == 0 && len(n.lacks) > 0 {
-		return n.missing()
+		return &wire.Refusal{Code: wire.RefusedBlobs, Detail: "send the pictures that the operations refer to first", Blobs: n.lacks, Accepted: had.Last()}
 	}
 	counted := int64(0)
 	if fresh, counted, err = c.count(fresh, sent); err != nil {
@@ -178,7 +169,11 @@ func (c *call) charge(m *wire.Push, sent []log.Op) error {
 	if err := c.sends(uint64(len(m.Rows)), false); err != nil {
 		return err
 	}
-	return c.meter(m.Writer, max(uint64(len(sent)), uint64(len(m.Rows))/opBytes))
+	n := max(uint64(len(sent)), uint64(len(m.Rows))/opBytes)
+	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
+		return err
+	}
+	return c.f.meters.each.take(c.app+" "+m.Writer.String(), n, c.now, "operations")
 }
 
 // newWriter counts a writer that the log does not know yet. Each of them takes some bytes of every copy of the state.
@@ -192,14 +187,6 @@ func (c *call) newWriter() error {
 // opBytes is the average size of an operation. A larger push counts as more operations.
 const opBytes = 4 << 10
 
-// meter counts n operations against the rates of the writer and the application.
-func (c *call) meter(w log.Writer, n uint64) error {
-	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
-		return err
-	}
-	return c.f.meters.each.take(c.app+" "+w.String(), n, c.now, "operations")
-}
-
 // reportVerdicts adds the verdicts of operations to the answer.
 func reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict) {
 	for i := range verdicts {
@@ -209,21 +196,4 @@ func reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict) {
 			out.Verdicts = append(out.Verdicts, wire.Verdict{Seq: seq, Code: uint32(v.Code), Detail: v.Detail, Dot: v.Dot, ID: v.ID})
 		}
 	}
-}
-
-// picture is the picture of an operation.
-type picture struct {
-	hash        blob.Hash
-	contentType string
-}
-
-// pictureOf returns the picture of an operation; false: it has none.
-func pictureOf(body log.Body) (picture, bool) {
-	switch b := body.(type) {
-	case *log.InputCreate:
-		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
-	case *log.InputFetched:
-		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
-	}
-	return picture{}, false
 }

@@ -1,10 +1,14 @@
 package feed
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -35,35 +39,23 @@ type Limits struct {
 }
 
 func (l *Limits) defaults() {
-	or := func(v *uint64, d uint64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orTime := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&l.PushOps, wire.MaxOps)
-	or(&l.PushBytes, 8<<20)
-	or(&l.OpsRate, 2000)
-	or(&l.FrameRate, 64<<20)
-	or(&l.BlobBytes, 50e9)
-	or(&l.BlobSize, 64e6)
-	or(&l.Snapshots, 120)
-	or(&l.Streams, 2000)
-	or(&l.AllStreams, 20_000)
-	or(&l.UploadBytes, 256<<20)
-	or(&l.Uploads, 100_000)
-	orTime(&l.Poll, 25*time.Second)
-	orTime(&l.Alive, 15*time.Second)
-	orTime(&l.Stream, time.Hour)
-	orTime(&l.PartialUploadTTL, 10*time.Minute)
-	orTime(&l.UploadTTL, time.Hour)
-	if l.Pictures == 0 {
-		l.Pictures = 32
-	}
+	l.PushOps = cmp.Or(l.PushOps, wire.MaxOps)
+	l.PushBytes = cmp.Or(l.PushBytes, 8<<20)
+	l.OpsRate = cmp.Or(l.OpsRate, 2000)
+	l.FrameRate = cmp.Or(l.FrameRate, 64<<20)
+	l.BlobBytes = cmp.Or(l.BlobBytes, 50e9)
+	l.BlobSize = cmp.Or(l.BlobSize, 64e6)
+	l.Snapshots = cmp.Or(l.Snapshots, 120)
+	l.Streams = cmp.Or(l.Streams, 2000)
+	l.AllStreams = cmp.Or(l.AllStreams, 20_000)
+	l.UploadBytes = cmp.Or(l.UploadBytes, 256<<20)
+	l.Uploads = cmp.Or(l.Uploads, 100_000)
+	l.Poll = cmp.Or(l.Poll, 25*time.Second)
+	l.Alive = cmp.Or(l.Alive, 15*time.Second)
+	l.Stream = cmp.Or(l.Stream, time.Hour)
+	l.PartialUploadTTL = cmp.Or(l.PartialUploadTTL, 10*time.Minute)
+	l.UploadTTL = cmp.Or(l.UploadTTL, time.Hour)
+	l.Pictures = cmp.Or(l.Pictures, 32)
 }
 
 // wireLimits returns the limits in the form of the protocol.
@@ -95,16 +87,16 @@ type meters struct {
 func newMeters(l *Limits) *meters {
 	const day, hour = 24 * time.Hour, time.Hour
 	return &meters{
-		each:      meter{name: "OpsRate", amount: l.OpsRate, per: time.Second, burst: 10 * l.OpsRate},
+		each:      newMeter("OpsRate", l.OpsRate, time.Second, 10*l.OpsRate),
 		ops:       newQuota("OpsRate", 4*l.OpsRate, time.Second, 40*l.OpsRate),
 		frames:    newQuota("FrameRate", l.FrameRate, time.Second, 16*l.FrameRate),
 		blobs:     newQuota("BlobBytes", l.BlobBytes, day, l.BlobBytes),
 		snapshots: newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
 		digests:   newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
 		reopens:   newQuota("Reopens", 10, hour, 10),
-		writers:   meter{name: "Writers", amount: 10_000, per: hour, burst: 10_000},
-		openings:  meter{name: "Writers", amount: 1_000, per: hour, burst: 1_000},
-		enrols:    meter{name: "Enrolments", amount: 60, per: hour, burst: 60},
+		writers:   newMeter("Writers", 10_000, hour, 10_000),
+		openings:  newMeter("Writers", 1_000, hour, 1_000),
+		enrols:    newMeter("Enrolments", 60, hour, 60),
 	}
 }
 
@@ -112,10 +104,7 @@ func newMeters(l *Limits) *meters {
 type quota struct{ apps, accounts meter }
 
 func newQuota(name string, amount uint64, per time.Duration, burst uint64) quota {
-	return quota{
-		apps:     meter{name: name, amount: amount, per: per, burst: burst},
-		accounts: meter{name: name, amount: accountShare * amount, per: per, burst: accountShare * burst},
-	}
+	return quota{apps: newMeter(name, amount, per, burst), accounts: newMeter(name, accountShare*amount, per, accountShare*burst)}
 }
 
 // take uses n for the application of a call, or returns a refusal as [meter.take] does.
@@ -135,91 +124,35 @@ func (q *quota) takeScaled(c *call, n, scaled uint64, now time.Time, unit string
 	return err
 }
 
-// meter limits each user to an amount in a time. A user's bucket fills steadily. One use may overdraw it, so that a use of any size is
-// possible.
-//
-//	        ├────────── burst ─────────┤
-//	──now───┬─────────────┬────────────┬──▶ t     refused while "full at" is beyond now + burst;
-//	        │  amount/per │         full at       a use of n moves it n·per/amount to the right
-//
-// A full bucket needs no entry, so the meter forgets users with a full bucket.
+// meter limits each user to an amount in a time, after a burst. One use may overdraw the amount, so that a use of any size is possible.
 type meter struct {
-	name   string
-	amount uint64
-	per    time.Duration
-	burst  uint64
-
-	mu        sync.Mutex
-	full      map[string]time.Time
-	threshold int           // number of users above which those with a full bucket are dropped
-	look      time.Time     // last time when they were dropped
-	last      time.Time     // time of the last use, on the meter's own clock
-	back      time.Duration // difference to the wall clock, after that was set back
+	name    string
+	amount  uint64
+	per     time.Duration
+	grain   float64 // amount that fills in at least a microsecond, so that the rounding of the limiter to nanoseconds does not matter
+	limiter *auth.Limiter
 }
 
-// tick returns now on a clock that never runs backwards. If the wall clock is set back, full buckets must not become empty. The caller must
-// hold mu.
-func (m *meter) tick(now time.Time) time.Time {
-	now = now.Add(m.back)
-	if d := m.last.Sub(now); d > 0 {
-		m.back, now = m.back+d, m.last
-	}
-	m.last = now
-	return now
-}
+// maxMetered is the number of users that a meter remembers. It forgets those first that have used nothing for the longest time.
+const maxMetered = 200_000
 
-// A meter remembers minMetered users before it drops full buckets, and then twice as many as remained. At maxMetered all new users share
-// one bucket.
-const (
-	minMetered = 10_000
-	maxMetered = 200_000
-)
-
-// cost returns the time in which the bucket fills by n.
-func (m *meter) cost(n uint64) time.Duration {
-	return time.Duration(float64(n) / float64(m.amount) * float64(m.per))
+func newMeter(name string, amount uint64, per time.Duration, burst uint64) meter {
+	rate := float64(amount) / per.Seconds()
+	grain := max(1, math.Ceil(rate*time.Microsecond.Seconds()))
+	limiter := auth.NewLimiter(auth.Rate{PerSecond: rate / grain, Burst: int(float64(burst) / grain)}, maxMetered)
+	return meter{name: name, amount: amount, per: per, grain: grain, limiter: limiter}
 }
 
 // take uses n, or returns a refusal with the time until the next use is possible.
 func (m *meter) take(user string, n uint64, now time.Time, unit string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now = m.tick(now)
-	if m.full == nil {
-		m.full = map[string]time.Time{}
-	}
-	user = m.bucket(user, now)
-	full := m.full[user]
-	if full.Before(now) {
-		full = now
-	}
-	if wait := full.Sub(now) - m.cost(m.burst); wait > 0 {
+	err := m.limiter.TakeN(auth.HashKey(user), int64(math.Ceil(float64(n)/m.grain)), now)
+	if over, ok := errors.AsType[*auth.RateError](err); ok {
 		return &wire.Refusal{
 			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many %s: at most %d in %v", unit, m.amount, m.per),
-			Limit: m.name, Value: m.amount, WaitMillis: uint64(wait.Milliseconds()) + 1,
+			Limit: m.name, Value: m.amount, WaitMillis: uint64(over.Wait.Milliseconds()) + 1,
 		}
 	}
-	m.full[user] = full.Add(m.cost(n))
-	return nil
-}
-
-// bucket returns the name of a user's bucket. The caller must hold mu.
-func (m *meter) bucket(user string, now time.Time) string {
-	if _, known := m.full[user]; known || len(m.full) < max(m.threshold, minMetered) {
-		return user
-	}
-	if now.Sub(m.look) >= time.Second {
-		for name, at := range m.full {
-			if !at.After(now) {
-				delete(m.full, name)
-			}
-		}
-		m.look, m.threshold = now, min(2*len(m.full), maxMetered)
-	}
-	if len(m.full) >= maxMetered {
-		return ""
-	}
-	return user
+	return err
 }
 
 // counts contains the numbers of open streams. Accounts share the places of all streams.

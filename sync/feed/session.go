@@ -16,20 +16,11 @@ const (
 	maxPositions = 1000 // maximum applications of one session
 )
 
-// support returns the protocol versions that the origin supports.
-func (c *call) support() wire.Support {
-	return wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
-}
-
 // session answers a replica's session request with what to do about each application.
 func (c *call) session() (api.Response, error) {
-	body, err := c.body(sessionBytes, "SessionBytes")
+	m, err := read(c, sessionBytes, "SessionBytes", wire.DecodeSession)
 	if err != nil {
 		return api.Response{}, err
-	}
-	m, err := wire.DecodeSession(body)
-	if err != nil {
-		return api.Response{}, malformedError("session: %v", err)
 	}
 	if len(m.Apps) > maxPositions {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many applications", Limit: "Positions", Value: maxPositions}
@@ -48,7 +39,7 @@ func (c *call) session() (api.Response, error) {
 	if c.until.IsZero() {
 		out.Expires = 0
 	}
-	if out.Protocol, out.Features, err = m.Agree(c.support()); err != nil {
+	if out.Protocol, out.Features, err = m.Agree(wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}); err != nil {
 		return api.Response{}, err
 	}
 	for i := range m.Apps {

@@ -23,15 +23,15 @@ func (c *call) sign(m *wire.Push, ops []log.Op) error {
 		return c.countersign(m, ops)
 	}
 	for i := range ops {
-		if op := &ops[i]; op.By != "" || !machines(op.Body) {
+		if op := &ops[i]; op.By != "" || !isResult(op.Body) {
 			op.By = c.principal.By
 		}
 	}
 	return nil
 }
 
-// machines reports whether an operation is the result of a download or a training, which no caller requested.
-func machines(body log.Body) bool {
+// isResult reports whether a body is the result of a download or a training, which no caller requested.
+func isResult(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputFetched, *log.VersionResult:
 		return true
@@ -52,21 +52,14 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 	if err := c.weigh(m, ops); err != nil {
 		return err
 	}
-	var deleted map[string]time.Time
+	deleted, err := c.f.o.Register.KeysDeleted(c.app)
+	if err != nil {
+		return err
+	}
 	for i := range ops {
 		op := &ops[i]
-		if known[op.By] {
-			continue
-		}
-		if deleted == nil {
-			if deleted, err = c.f.o.Register.KeysDeleted(c.app); err != nil {
-				return err
-			}
-			if deleted == nil {
-				deleted = map[string]time.Time{}
-			}
-		}
 		switch at, ok := deleted[op.By]; {
+		case known[op.By]:
 		case !ok:
 			op.By = ""
 		case issueTime(m.For, op).After(at):

@@ -319,6 +319,6 @@ func TestUploadsShare(t *testing.T) {
 	}
 	friend.headers = nil
 	friend.upload(data)
-	w.Now = w.Now.Add(2 * time.Hour)
+	w.later(2 * time.Hour)
 	r.upload(data)
 }

@@ -1,8 +1,10 @@
 package feed
 
 import (
+	"cmp"
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,7 +30,6 @@ type uploads struct {
 	parts    map[uploadKey]*part
 	complete map[uploadKey]pin
 	of       map[string]*accountUploads
-	next     time.Time // time of the next sweep
 }
 
 // accountUploads are the uploads of an account.
@@ -78,13 +79,6 @@ type uploadChunk struct {
 	at, size uint64
 }
 
-// state is the progress of an upload.
-type state struct {
-	size     uint64 // received bytes; of a complete upload, all of them
-	complete bool
-	new      bool // this chunk completed it
-}
-
 // has reports whether an upload is complete.
 func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
 	u.mu.Lock()
@@ -103,99 +97,80 @@ func (u *uploads) receivedBytes(app string, h blob.Hash) uint64 {
 	return 0
 }
 
-// add adds a chunk. Errors: errPlace for a chunk that does not follow the received bytes; *wire.Refusal over a limit, or if the complete
-// bytes have another hash; and those of the blobs.
-func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (state, error) {
-	if u.due(now) {
-		if err := u.sweep(ctx, now, func(string) bool { return false }); err != nil {
-			return state{}, err
-		}
-	}
-	s, data, err := u.gather(x, now)
+// errPlace refuses a chunk that does not start at the end of the part.
+var errPlace = errors.New("the chunk does not follow the received bytes")
+
+// add adds a chunk. It returns the number of received bytes, which are all once the upload is complete. Errors: errPlace; *wire.Refusal over a
+// limit, or if the complete bytes have another hash; and those of the blobs.
+func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (received uint64, err error) {
+	received, data, err := u.gather(x, now)
 	if err != nil || data == nil {
-		return s, err
+		return received, err
 	}
 	if blob.Sum(data) != x.hash {
-		return state{}, &wire.Refusal{Code: wire.RefusedContent, Detail: "the bytes do not match this hash; send them again from the start"}
+		return 0, &wire.Refusal{Code: wire.RefusedContent, Detail: "the bytes do not match this hash; send them again from the start"}
 	}
 	if _, err := u.o.Pinner.Pin(ctx, data); err != nil {
-		return state{}, err
+		return 0, err
 	}
 	u.mu.Lock()
-	_, twice := u.complete[x.uploadKey]
+	old, twice := u.complete[x.uploadKey]
 	if !twice {
-		u.complete[x.uploadKey] = pin{now.Add(u.o.Limits.UploadTTL), x.account}
 		u.account(x.account).complete++
 	}
+	u.complete[x.uploadKey] = pin{now.Add(u.o.Limits.UploadTTL), cmp.Or(old.account, x.account)}
 	u.mu.Unlock()
 	if twice {
-		if err := u.o.Pinner.Unpin(ctx, x.hash); err != nil {
-			return state{}, err
-		}
+		err = u.o.Pinner.Unpin(ctx, x.hash)
 	}
-	return state{size: x.size, complete: true, new: !twice}, nil
+	return received, err
 }
 
-// errPlace refuses a chunk that does not start at the end of the part.
-type errPlace struct{ begun uint64 }
-
-func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received", e.begun) }
-
-// gather adds a chunk to its part, and returns all bytes once the upload is complete.
-func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, err error) {
+// gather adds a chunk to its part, and returns all bytes if the chunk completes the upload.
+func (u *uploads) gather(x uploadChunk, now time.Time) (received uint64, data []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if c, ok := u.complete[x.uploadKey]; ok && now.Before(c.until) {
-		return state{size: x.size, complete: true}, nil, nil
+		return x.size, nil, nil
 	}
 	if n, a := u.o.Limits.Uploads, u.of[x.account]; a != nil && a.complete >= n {
-		return s, nil, &wire.Refusal{
+		return 0, nil, &wire.Refusal{
 			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many uploads without an operation that refers to them: at most %d", n),
 			Limit: "Uploads", Value: n, WaitMillis: uint64(time.Minute.Milliseconds()),
 		}
 	}
 	p := u.parts[x.uploadKey]
-	if p != nil && p.size != x.size {
-		if x.at > 0 {
-			return s, nil, &errPlace{uint64(len(p.data))}
-		}
+	if p == nil || p.size != x.size && x.at == 0 {
 		u.drop(x.uploadKey)
-		p = nil
+		p = &part{size: x.size, account: x.account}
 	}
-	have := uint64(0)
-	if p != nil {
-		have = uint64(len(p.data))
-	}
-	end := x.at + uint64(len(x.data))
+	have, end := uint64(len(p.data)), x.at+uint64(len(x.data))
 	switch {
-	case p != nil && end <= have:
-		return state{size: have}, nil, nil // repeated, because its answer was lost
-	case x.at != have:
-		return s, nil, &errPlace{have}
+	case have > 0 && p.size == x.size && end <= have:
+		return have, nil, nil // repeated, because its answer was lost
+	case p.size != x.size, x.at != have:
+		return have, nil, errPlace
+	case end == x.size && have == 0:
+		return end, x.data, nil
 	case end == x.size:
-		if p == nil {
-			return s, x.data, nil
-		}
-		data = append(p.data, x.data...)
 		u.drop(x.uploadKey)
-		return s, data, nil
+		return end, append(p.data, x.data...), nil
 	}
 	need := int64(len(x.data))
-	if p != nil {
-		x.account = p.account
-	} else {
+	if have == 0 {
 		need += partCost
 	}
+	x.account = p.account
 	if err := u.makeRoom(&x, need, now); err != nil {
-		return s, nil, err
+		return 0, nil, err
 	}
-	if p == nil {
-		p = &part{size: x.size, account: x.account, place: u.account(x.account).parts.PushBack(x.uploadKey)}
+	if have == 0 {
+		p.place = u.account(p.account).parts.PushBack(x.uploadKey)
 		u.parts[x.uploadKey] = p
 	}
-	u.of[x.account].parts.MoveToBack(p.place)
+	u.of[p.account].parts.MoveToBack(p.place)
 	p.data, p.used = append(p.data, x.data...), now
-	return state{size: end}, nil, nil
+	return end, nil, nil
 }
 
 // account returns the uploads of an account. The caller must hold mu.
@@ -266,21 +241,10 @@ func (u *uploads) forget(id string) {
 	}
 }
 
-// sweepEvery is the time between two checks of uploads.
-const sweepEvery = time.Minute
-
-// due reports whether it is time for a sweep.
-func (u *uploads) due(now time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return !now.Before(u.next)
-}
-
 // sweep drops abandoned uploads and those of deleted applications, and releases expired ones.
 func (u *uploads) sweep(ctx context.Context, now time.Time, isDeleted func(app string) bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.next = now.Add(sweepEvery)
 	for key, p := range u.parts {
 		if now.Sub(p.used) >= u.o.Limits.PartialUploadTTL || isDeleted(key.app) {
 			u.drop(key)

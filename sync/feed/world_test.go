@@ -271,6 +271,15 @@ func (w *world) partition(app string) *partition.Origin {
 	return p
 }
 
+// later lets a time pass, and the host calls the feed's Step.
+func (w *world) later(d time.Duration) {
+	w.t.Helper()
+	w.Now = w.Now.Add(d)
+	if err := w.feed.Step(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // input creates an input by a call of the API, and lets the background fetch its picture.
 func (w *world) input(id, picture string) {
 	w.t.Helper()

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"bytes"
 	"sync"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -9,19 +8,19 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// maxSecrets is the number of writers whose secrets a feed remembers, so that it need not hash them again.
+// maxSecrets is the number of secrets whose writers a feed remembers, so that it need not hash them again.
 const maxSecrets = 10_000
 
-// secrets are the secrets of writers that have pushed.
+// secrets are the writers of secrets that pushes had.
 type secrets struct {
-	mu    sync.Mutex
-	known map[writerIn][]byte
+	mu      sync.Mutex
+	writers map[secretIn]log.Writer
 }
 
-// writerIn is a writer in an application. Its secret counts in no other one.
-type writerIn struct {
+// secretIn is a secret in an application. It counts in no other one.
+type secretIn struct {
 	app    catalog.AppID
-	writer log.Writer
+	secret [partition.SecretSize]byte
 }
 
 // fits reports whether a secret is that of a writer in an application.
@@ -30,20 +29,19 @@ func (s *secrets) fits(app string, w log.Writer, secret []byte) bool {
 	if err != nil || len(secret) != partition.SecretSize {
 		return false
 	}
+	key := secretIn{id, [partition.SecretSize]byte(secret)}
 	s.mu.Lock()
-	known, ok := s.known[writerIn{id, w}]
+	owner, isKnown := s.writers[key]
 	s.mu.Unlock()
-	if ok && bytes.Equal(known, secret) {
-		return true
+	if isKnown {
+		return owner == w
 	}
-	if partition.WriterOf(id, secret) != w {
-		return false
-	}
+	owner = partition.WriterOf(id, secret)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil || len(s.known) >= maxSecrets {
-		s.known = map[writerIn][]byte{}
+	if s.writers == nil || len(s.writers) >= maxSecrets {
+		s.writers = map[secretIn]log.Writer{}
 	}
-	s.known[writerIn{id, w}] = bytes.Clone(secret)
-	return true
+	s.writers[key] = owner
+	return owner == w
 }

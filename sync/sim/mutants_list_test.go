@@ -101,8 +101,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the log opens without a sync", file: "core/log/store.go",
-		from: "	if l.appended > o.Durable {",
-		to:   "	if l.appended > o.Durable && !$ {",
+		from: "	l.durable = min(o.Durable, l.appended)",
+		to:   "	l.durable = min(o.Durable, l.appended)\n	if $ {\n\t\tl.durable = l.appended\n\t}",
 	},
 	{
 		name: "the clock of the state is forgotten", file: "core/partition/partition.go",

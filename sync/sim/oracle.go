@@ -73,7 +73,7 @@ const maxLead = 2*time.Second + time.Millisecond
 func (o *oracle) head() uint64 { return uint64(len(o.entries)) }
 
 // follow reads the new entries of the origin's log, and checks I3 and I7.
-func (o *oracle) follow(l log.Log) error {
+func (o *oracle) follow(l *log.Store) error {
 	head := l.Head()
 	if head < o.head() {
 		return fmt.Errorf("I2: the log ends at %d and was at %d", head, o.head())

@@ -1,3 +1,2 @@
-// Package logtest tests implementations of [log.Log], including crashes, and makes random operations for the tests of packages that read
-// a log.
+// Package logtest makes operations and bodies for tests: random ones, and ones with all fields set.
 package logtest

@@ -44,7 +44,7 @@ func openLog(store kv.Store, app catalog.AppID) (*log.Store, error) {
 const foldRun = 1000
 
 // refold folds a log from its start up to the entry seq into an empty store.
-func refold(l log.Log, app catalog.AppID, seq uint64, scratch kv.Store) error {
+func refold(l *log.Store, app catalog.AppID, seq uint64, scratch kv.Store) error {
 	f := fold.New(app)
 	tx := kv.NewOverlay(scratch)
 	var run []log.Entry

@@ -114,7 +114,7 @@ func (p *feedServer) appRecordSeq() uint64 {
 const protocol = "Sync-Protocol: 2"
 
 // place returns the query of a reader that has the log up to an entry.
-func (p *feedServer) place(l log.Log, seq uint64) string {
+func (p *feedServer) place(l *log.Store, seq uint64) string {
 	p.t.Helper()
 	chain, err := l.Chain(seq)
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		h.Set("Content-Range", fmt.Sprintf("bytes */%d", p.Size))
 		return status
 	case fasthttp.StatusPartialContent:
-		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.end-1, p.Size))
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.From, part.End-1, p.Size))
 	}
 	h.SetContentType("application/octet-stream")
 	if isRenderable(p.ContentType) {
@@ -82,20 +82,20 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	} else {
 		h.Set("Content-Disposition", "attachment")
 	}
-	ctx.Response.SetBodyStream(body, int(part.end-part.from))
+	ctx.Response.SetBodyStream(body, int(part.End-part.From))
 	return status
 }
 
 // partOf returns the part of a picture that a request asks for, and the status of the answer.
-func partOf(r *api.Request, p *Picture) (part span, status int) {
+func partOf(r *api.Request, p *Picture) (part api.Span, status int) {
 	header := r.Header("Range")
 	if header == "" || r.Method != "GET" || !matchesIfRange(r.Header("If-Range"), p.Tag) {
-		return span{0, p.Size}, fasthttp.StatusOK
+		return api.Span{End: p.Size}, fasthttp.StatusOK
 	}
-	part, partial, ok := rangeOf(header, p.Size)
+	part, partial, ok := api.RangeOf(header, p.Size)
 	switch {
 	case !ok:
-		return span{}, fasthttp.StatusRequestedRangeNotSatisfiable
+		return api.Span{}, fasthttp.StatusRequestedRangeNotSatisfiable
 	case partial:
 		return part, fasthttp.StatusPartialContent
 	}
@@ -119,11 +119,11 @@ func (s *Server) describeHosted(ctx *fasthttp.RequestCtx, id string, p *Picture,
 }
 
 // openHosted returns a reader of a part of a picture, or a refusal. A damaged picture arrives short, which every client notices.
-func (s *Server) openHosted(r *api.Request, p *Picture, part span) (io.ReadCloser, error) {
-	if err := s.hosted.takeBytes(r.Remote, part.end-part.from, s.now()); err != nil {
+func (s *Server) openHosted(r *api.Request, p *Picture, part api.Span) (io.ReadCloser, error) {
+	if err := s.hosted.takeBytes(r.Remote, part.End-part.From, s.now()); err != nil {
 		return nil, err
 	}
-	body, err := p.Open(s.ctx, r, part.from, part.end)
+	body, err := p.Open(s.ctx, r, part.From, part.End)
 	switch {
 	case errors.Is(err, blob.ErrCorrupt):
 		s.o.Log.Error("hosted picture", "error", err)

@@ -1,17 +1,17 @@
-package httpd
+package api
 
 import (
 	"strconv"
 	"strings"
 )
 
-// span is the part of a file from byte from to before byte end.
-type span struct{ from, end int64 }
+// Span is the part of a file from byte From to before byte End.
+type Span struct{ From, End int64 }
 
-// rangeOf reads a Range header with one part (RFC 9110, section 14.2). For a header with several parts, another unit or a mistake, it
+// RangeOf reads a Range header with one part (RFC 9110, section 14.2). For a header with several parts, another unit or a mistake, it
 // returns the whole file. ok is false if the part contains none of the bytes.
-func rangeOf(header string, size int64) (part span, partial, ok bool) {
-	all := span{0, size}
+func RangeOf(header string, size int64) (part Span, partial, ok bool) {
+	all := Span{0, size}
 	unit, value, _ := strings.Cut(header, "=")
 	first, last, found := strings.Cut(strings.TrimSpace(value), "-")
 	if !found || !strings.EqualFold(strings.TrimSpace(unit), "bytes") || !isDigits(first) || !isDigits(last) || first+last == "" {
@@ -19,17 +19,17 @@ func rangeOf(header string, size int64) (part span, partial, ok bool) {
 	}
 	if first == "" {
 		n := min(number(last), size)
-		return span{size - n, size}, true, n > 0
+		return Span{size - n, size}, true, n > 0
 	}
-	part = span{number(first), size}
+	part = Span{number(first), size}
 	if last != "" {
 		end := number(last)
-		if end < part.from {
+		if end < part.From {
 			return all, false, true
 		}
-		part.end = min(end, size-1) + 1
+		part.End = min(end, size-1) + 1
 	}
-	return part, true, part.from < size
+	return part, true, part.From < size
 }
 
 func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -1,4 +1,4 @@
-package logtest
+package log_test
 
 import (
 	"errors"
@@ -7,32 +7,21 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Log runs the suite. disk returns a function that opens the log of one new disk: an empty log at first, and the same log each time.
-func Log(t *testing.T, disk func() (open func(t testing.TB) (log.Log, kv.Reader))) {
-	tests := []struct {
-		name string
-		run  func(t *testing.T, open func(testing.TB) (log.Log, kv.Reader))
-	}{
-		{"Empty", empty},
-		{"AppendAndRead", appendAndRead},
-		{"OnlyDurable", onlyDurable},
-		{"Also", also},
-		{"Chain", chain},
-		{"Tail", tail},
-		{"Trim", trim},
-		{"Reopen", reopen},
-		{"Concurrent", concurrent},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { tt.run(t, disk()) })
-	}
+// shared returns a store with keys of others before and after those of a log.
+func shared(t testing.TB) kv.Store {
+	t.Helper()
+	store := memkv.New()
+	put(t, store, "p", "before")
+	put(t, store, "p0", "after")
+	return store
 }
 
-// Ops returns n operations of a site. The first one has the sequence number from.
-func Ops(site log.Writer, from, n int) []log.Op {
+// opsOf returns n operations of a site. The first one has the sequence number from.
+func opsOf(site log.Writer, from, n int) []log.Op {
 	ops := make([]log.Op, n)
 	for i := range ops {
 		ops[i] = log.Op{
@@ -43,8 +32,8 @@ func Ops(site log.Writer, from, n int) []log.Op {
 	return ops
 }
 
-// Add appends operations and waits until they are durable.
-func Add(t testing.TB, l log.Log, ops []log.Op) (first uint64) {
+// add appends operations and waits until they are durable.
+func add(t testing.TB, l *log.Store, ops []log.Op) (first uint64) {
 	t.Helper()
 	first, wait, err := l.Append(ops, nil)
 	if err == nil {
@@ -56,8 +45,8 @@ func Add(t testing.TB, l log.Log, ops []log.Op) (first uint64) {
 	return first
 }
 
-// Read returns the dots of the entries starting at from, and fails the test if their numbers have a gap.
-func Read(t testing.TB, l log.Log, from uint64) (dots []log.Dot) {
+// dotsFrom returns the dots of the entries starting at from, and fails the test if their numbers have a gap.
+func dotsFrom(t testing.TB, l *log.Store, from uint64) (dots []log.Dot) {
 	t.Helper()
 	err := l.Read(from, func(e log.Entry) bool {
 		if want := from + uint64(len(dots)); e.Seq != want {
@@ -72,19 +61,19 @@ func Read(t testing.TB, l log.Log, from uint64) (dots []log.Dot) {
 	return dots
 }
 
-func dots(ops []log.Op) (out []log.Dot) {
+func dotsOf(ops []log.Op) (out []log.Dot) {
 	for _, o := range ops {
 		out = append(out, o.Dot)
 	}
 	return out
 }
 
-func empty(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
+func TestEmpty(t *testing.T) {
+	l := openStore(t, shared(t), settings)
 	if l.Head() != 0 || l.Floor() != 1 {
 		t.Errorf("an empty log goes from %d to %d", l.Floor(), l.Head())
 	}
-	if got := Read(t, l, 1); len(got) != 0 {
+	if got := dotsFrom(t, l, 1); len(got) != 0 {
 		t.Errorf("an empty log has %v", got)
 	}
 	if err := l.Read(0, nil); !errors.Is(err, log.ErrTrimmed) {
@@ -95,17 +84,17 @@ func empty(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-func appendAndRead(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
-	ops := Ops(1, 1, 10)
-	if first := Add(t, l, ops[:3]); first != 1 {
+func TestAppendAndRead(t *testing.T) {
+	l := openStore(t, shared(t), settings)
+	ops := opsOf(1, 1, 10)
+	if first := add(t, l, ops[:3]); first != 1 {
 		t.Errorf("first entry %d, want 1", first)
 	}
-	if first := Add(t, l, ops[3:]); first != 4 {
+	if first := add(t, l, ops[3:]); first != 4 {
 		t.Errorf("first entry %d, want 4", first)
 	}
 	for from := range ops {
-		if got, want := Read(t, l, uint64(from+1)), dots(ops[from:]); !slices.Equal(got, want) {
+		if got, want := dotsFrom(t, l, uint64(from+1)), dotsOf(ops[from:]); !slices.Equal(got, want) {
 			t.Errorf("Read(%d) = %v, want %v", from+1, got, want)
 		}
 	}
@@ -117,36 +106,37 @@ func appendAndRead(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	if err != nil || n != 4 {
 		t.Errorf("reading stopped after %d, %v, want 4", n, err)
 	}
-	if got := Read(t, l, 11); len(got) != 0 || l.Head() != 10 {
+	if got := dotsFrom(t, l, 11); len(got) != 0 || l.Head() != 10 {
 		t.Errorf("after the head %d: %v", l.Head(), got)
 	}
 }
 
-// onlyDurable reads during a sync.
-func onlyDurable(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
-	Add(t, l, Ops(1, 1, 2))
-	_, wait, err := l.Append(Ops(1, 3, 2), nil)
+// TestOnlyDurable reads during a sync.
+func TestOnlyDurable(t *testing.T) {
+	l := openStore(t, shared(t), settings)
+	add(t, l, opsOf(1, 1, 2))
+	_, wait, err := l.Append(opsOf(1, 3, 2), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Read(t, l, 1); len(got) != 2 || l.Head() != 2 {
+	if got := dotsFrom(t, l, 1); len(got) != 2 || l.Head() != 2 {
 		t.Errorf("before the sync %d entries can be read, head %d, want 2", len(got), l.Head())
 	}
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	if got := Read(t, l, 1); len(got) != 4 || l.Head() != 4 {
+	if got := dotsFrom(t, l, 1); len(got) != 4 || l.Head() != 4 {
 		t.Errorf("after the sync %d entries can be read, head %d, want 4", len(got), l.Head())
 	}
 }
 
-// also tests writes in the same batch as an append.
-func also(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, store := open(t)
+// TestAlso tests writes in the same batch as an append.
+func TestAlso(t *testing.T) {
+	store := shared(t)
+	l := openStore(t, store, settings)
 	var b kv.Batch
 	b.Put([]byte("beside"), []byte("it"))
-	_, wait, err := l.Append(Ops(1, 1, 1), &b)
+	_, wait, err := l.Append(opsOf(1, 1, 1), &b)
 	if err == nil {
 		err = wait()
 	}
@@ -158,19 +148,20 @@ func also(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-// chain checks that two logs with one different operation have different chains from that operation onwards.
-func chain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
+// TestChain checks that two logs with one different operation have different chains from that operation onwards.
+func TestChain(t *testing.T) {
+	store := shared(t)
+	l := openStore(t, store, settings)
 	seen := map[log.Chain]bool{}
 	for i := range 5 {
-		Add(t, l, Ops(1, i+1, 1))
+		add(t, l, opsOf(1, i+1, 1))
 		c, err := l.Chain(uint64(i + 1))
 		if err != nil || seen[c] {
 			t.Errorf("Chain(%d) = %x, %v", i+1, c, err)
 		}
 		seen[c] = true
 	}
-	reopened, _ := open(t)
+	reopened := openStore(t, store, settings)
 	a, errA := l.Chain(5)
 	b, errB := reopened.Chain(5)
 	if a != b || errA != nil || errB != nil {
@@ -178,22 +169,23 @@ func chain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-func tail(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
+func TestTail(t *testing.T) {
+	l := openStore(t, shared(t), settings)
 	var heads []uint64
 	stop := l.Tail(func() { heads = append(heads, l.Head()) })
-	Add(t, l, Ops(1, 1, 2))
-	Add(t, l, Ops(1, 3, 1))
+	add(t, l, opsOf(1, 1, 2))
+	add(t, l, opsOf(1, 3, 1))
 	stop()
-	Add(t, l, Ops(1, 4, 1))
+	add(t, l, opsOf(1, 4, 1))
 	if want := []uint64{2, 3}; !slices.Equal(heads, want) {
 		t.Errorf("told of heads %v, want %v", heads, want)
 	}
 }
 
-func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
-	Add(t, l, Ops(1, 1, 10))
+func TestTrim(t *testing.T) {
+	store := shared(t)
+	l := openStore(t, store, settings)
+	add(t, l, opsOf(1, 1, 10))
 	third, err := l.Chain(3)
 	if err != nil {
 		t.Fatal(err)
@@ -201,11 +193,11 @@ func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	if err := l.Trim(4); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []log.Log{l, openAgain(t, open)} {
+	for _, l := range []*log.Store{l, openStore(t, store, settings)} {
 		if l.Floor() != 4 || l.Head() != 10 {
 			t.Errorf("trimmed to %d…%d, want 4…10", l.Floor(), l.Head())
 		}
-		if got := Read(t, l, 4); len(got) != 7 {
+		if got := dotsFrom(t, l, 4); len(got) != 7 {
 			t.Errorf("%d entries are left, want 7", len(got))
 		}
 		if err := l.Read(3, func(log.Entry) bool { return true }); !errors.Is(err, log.ErrTrimmed) {
@@ -224,8 +216,8 @@ func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	if err := l.Trim(11); err != nil {
 		t.Fatal(err)
 	}
-	l = openAgain(t, open)
-	if first := Add(t, l, Ops(1, 11, 1)); first != 11 {
+	l = openStore(t, store, settings)
+	if first := add(t, l, opsOf(1, 11, 1)); first != 11 {
 		t.Errorf("after trimming everything comes entry %d, want 11", first)
 	}
 	if err := l.Trim(2); err != nil || l.Floor() != 11 {
@@ -233,37 +225,33 @@ func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-func openAgain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) log.Log {
-	l, _ := open(t)
-	return l
-}
-
-func reopen(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
+func TestReopen(t *testing.T) {
+	store := shared(t)
+	l := openStore(t, store, settings)
 	before, err := l.Chain(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	Add(t, l, Ops(1, 1, 3))
+	add(t, l, opsOf(1, 1, 3))
 	epoch := l.EpochOf(3)
-	l = openAgain(t, open)
+	l = openStore(t, store, settings)
 	if chain, err := l.Chain(0); err != nil || chain != before || l.EpochOf(1) != epoch || l.Head() != 3 {
 		t.Errorf("opened again: epoch %x at %d after %x, %v; want %x at 3 after %x", l.EpochOf(1), l.Head(), chain, err, epoch, before)
 	}
-	if first := Add(t, l, Ops(1, 4, 1)); first != 4 {
+	if first := add(t, l, opsOf(1, 4, 1)); first != 4 {
 		t.Errorf("opened again entry %d comes next, want 4", first)
 	}
 }
 
-// concurrent appends from several goroutines and reads from others.
-func concurrent(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
-	l, _ := open(t)
+// TestConcurrent appends from several goroutines and reads from others.
+func TestConcurrent(t *testing.T) {
+	l := openStore(t, shared(t), settings)
 	const writers, each = 4, 25
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
-				first := Add(t, l, Ops(log.Writer(w+1), i+1, 1))
+				first := add(t, l, opsOf(log.Writer(w+1), i+1, 1))
 				if l.Head() < first {
 					t.Errorf("entry %d is acknowledged and head is %d", first, l.Head())
 				}
@@ -271,13 +259,13 @@ func concurrent(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 		})
 	}
 	group.Go(func() {
-		for seen := 0; seen < writers*each; seen = len(Read(t, l, 1)) {
+		for seen := 0; seen < writers*each; seen = len(dotsFrom(t, l, 1)) {
 			continue
 		}
 	})
 	group.Wait()
 	last := map[log.Writer]uint64{}
-	for _, d := range Read(t, l, 1) {
+	for _, d := range dotsFrom(t, l, 1) {
 		if d.Seq != last[d.Writer]+1 {
 			t.Errorf("writer %v: %d after %d", d.Writer, d.Seq, last[d.Writer])
 		}
