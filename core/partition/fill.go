@@ -26,9 +26,8 @@ func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
 
 // PlacedKeys returns the bounds of all PlacedKeys: the first one, and the first key after them.
 func PlacedKeys(app catalog.AppID) (lo, hi []byte) {
-	lo, hi = app.LocalKey(placedNote), app.LocalKey(placedNote)
-	hi[len(hi)-1]++
-	return lo, hi
+	lo = app.LocalKey(placedNote)
+	return lo, kv.After(lo)
 }
 
 // Place adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other records
@@ -50,16 +49,11 @@ func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 }
 
 // hasStagedDerived reports whether derived records in the store wait for the rest of a snapshot.
-func (p *Copy) hasStagedDerived() (waits bool, err error) {
+func (p *Copy) hasStagedDerived() (bool, error) {
 	if p.cursor.Seq > 0 {
 		return false, nil
 	}
-	lo, hi := PlacedKeys(p.o.App)
-	err = p.o.Store.Scan(lo, hi, func(_, _ []byte) bool {
-		waits = true
-		return false
-	})
-	return waits, err
+	return kv.Some(p.o.Store, p.o.App.LocalKey(placedNote))
 }
 
 // fill is adopt for a store without inputs and a snapshot that takes several batches.

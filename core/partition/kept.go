@@ -66,14 +66,6 @@ func frameKey(app catalog.AppID, set uint32, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(app.LocalKey(frameName), set), n)
 }
 
-// under returns the first key of the records with a name, and the first key after them.
-func under(app catalog.AppID, name string) (lo, hi []byte) {
-	lo = app.LocalKey(name)
-	hi = bytes.Clone(lo)
-	hi[len(hi)-1]++
-	return lo, hi
-}
-
 // frame returns the run as the replica keeps it. before is the chain of the log up to r.From.
 func (r *Run) frame(before log.Chain) *Frame {
 	rows := r.Rows

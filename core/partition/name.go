@@ -158,12 +158,9 @@ func (p *Copy) takeName(op *log.Op) (string, error) {
 		return "", err
 	}
 	key := nameKey(p.o.App, op.Dot)
-	noted, err := p.tx.Get(key)
-	switch {
-	case isMissing(err):
-		return id, nil
-	case err != nil:
-		return "", err
+	noted, err := kv.Find(p.tx, key)
+	if err != nil || noted == nil {
+		return id, err
 	}
 	if id == "" {
 		id = string(noted)

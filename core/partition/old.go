@@ -36,8 +36,7 @@ func (p *Partition) dropOld() (err error) {
 func (p *Partition) dropSome(name string) (more bool, err error) {
 	var drop kv.Batch
 	var bodies []log.Body
-	lo, hi := under(p.o.App, name)
-	for key, value := range kv.Range(p.o.Store, lo, hi, &err) {
+	for key, value := range kv.All(p.o.Store, p.o.App.LocalKey(name), &err) {
 		drop.Delete(bytes.Clone(key))
 		if body := earlyDeletion(bytes.Clone(value)); name == earlyName && body != nil {
 			bodies = append(bodies, body)
@@ -98,9 +97,8 @@ func (p *Copy) keepOld() error {
 	var f Frame
 	rows, found := 0, false
 	var run uint32
-	lo, hi := under(p.o.App, keptName)
 	var err error
-	for key, value := range kv.Range(p.o.Store, lo, hi, &err) {
+	for key, value := range kv.All(p.o.Store, p.o.App.LocalKey(keptName), &err) {
 		x, failed := decodeKeptEntry(bytes.Clone(value))
 		if failed != nil {
 			return failed

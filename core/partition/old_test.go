@@ -22,7 +22,8 @@ func oldReplica(t *testing.T, origin *Origin) kv.Store {
 	n := p.replicaState
 	n.kept, n.oldKept = keptState{}, oldKept{run: 2, since: 3, bytes: 1000, epoch: n.cursor.Epoch, to: 9}
 	var b kv.Batch
-	b.DeleteRange(under(testApp, frameName))
+	frames := testApp.LocalKey(frameName)
+	b.DeleteRange(frames, kv.After(frames))
 	b.Put(noteKey(testApp), n.encode())
 	for _, x := range []struct {
 		run    log.Writer
@@ -133,9 +134,8 @@ func TestKeepOld(t *testing.T) {
 				t.Errorf("frame %s is %+v, want %+v", got[i], f, same)
 			}
 		}
-		lo, hi := under(testApp, keptName)
-		if err := store.Scan(lo, hi, func(_, _ []byte) bool { t.Error("an old entry is left"); return false }); err != nil {
-			t.Fatal(err)
+		if some, err := kv.Some(store, testApp.LocalKey(keptName)); err != nil || some {
+			t.Fatalf("old entries are left: %v, %v", some, err)
 		}
 		chain, err := origin.log.Chain(6)
 		if err != nil {

@@ -149,11 +149,11 @@ func (m *pullBatch) noteNewDerived(batch *kv.Batch) error {
 		if !ours || op.Kind != kv.KindPut || !catalog.DerivedTable(key) {
 			continue
 		}
-		_, err := p.o.Store.Get(op.Key)
-		if err != nil && !isMissing(err) {
+		have, err := kv.Find(p.o.Store, op.Key)
+		if err != nil {
 			return err
 		}
-		if err != nil {
+		if have == nil {
 			m.derivedKeys = append(m.derivedKeys, catalog.Pair{Key: bytes.Clone(key)})
 		}
 	}

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -456,16 +457,13 @@ func (m *pullBatch) changes(b *kv.Batch) (bool, error) {
 		if catalog.Position(m.p.o.App, op.Key) {
 			continue
 		}
-		have, err := m.p.tx.Get(op.Key)
-		switch {
-		case isMissing(err):
-			if op.Kind == kv.KindPut {
-				return true, nil
-			}
-		case err != nil:
-			return false, err
-		case op.Kind != kv.KindPut || string(have) != string(op.Value):
-			return true, nil
+		have, err := kv.Find(m.p.tx, op.Key)
+		changed := have != nil
+		if op.Kind == kv.KindPut {
+			changed = have == nil || !bytes.Equal(have, op.Value)
+		}
+		if err != nil || changed {
+			return changed, err
 		}
 	}
 	return false, nil

@@ -252,11 +252,11 @@ func (t *taking) refersToUsed(op *log.Op) bool {
 // compare lists an operation that the log has if the origin has refused it since. An operation that was listed for its missing picture or
 // manifest is no longer a conflict once that has come.
 func (t *taking) compare(op *log.Op) error {
-	why, err := t.p.o.Store.Get(refusedKey(t.p.o.App, op.Dot))
-	if err == nil {
+	why, err := kv.Find(t.p.o.Store, refusedKey(t.p.o.App, op.Dot))
+	if why != nil {
 		t.lose(op, string(why))
 	}
-	if err = ignoreMissing(err); err != nil || t.missing[op.Dot] != "" {
+	if err != nil || t.missing[op.Dot] != "" {
 		return err
 	}
 	c, err := t.p.Conflict(op.Dot)

@@ -129,15 +129,14 @@ func (p *Origin) readMarks() error {
 	if t.known {
 		return nil
 	}
-	data, err := p.o.Store.Get(marksKey(p.o.App))
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return err
+	data, err := kv.Find(p.o.Store, marksKey(p.o.App))
+	if err == nil && data != nil {
+		var x trimMarks
+		x, err = decodeTrimMarks(data)
+		t.marks = x.marks
 	}
-	if t.marks, err = decodeMarks(data); err != nil {
-		return err
-	}
-	t.known = true
-	return nil
+	t.known = err == nil
+	return err
 }
 
 // Stable returns the last entry that replicas need not store for a restore of an older backup: it was trimmed, or the marks show that it is
@@ -179,23 +178,13 @@ func (p *Origin) mark(now time.Time, seq uint64) (old uint64, err error) {
 		return old, nil
 	}
 	err = p.Tidy(func(tx *kv.Overlay) error {
-		tx.Put(marksKey(p.o.App), encodeMarks(marks))
+		tx.Put(marksKey(p.o.App), encodeTrimMarks(nil, &trimMarks{marks}))
 		return nil
 	})
 	if err == nil {
 		t.marks = marks
 	}
 	return old, err
-}
-
-func encodeMarks(marks []mark) []byte { return encodeTrimMarks(nil, &trimMarks{marks}) }
-
-func decodeMarks(data []byte) ([]mark, error) {
-	if data == nil {
-		return nil, nil
-	}
-	x, err := decodeTrimMarks(data)
-	return x.marks, err
 }
 
 // horizonEvery is the number of moves of the horizon in the time Retention.MaxOffline.

@@ -87,14 +87,9 @@ func (n *undoNotes) key(key []byte) {
 		return
 	}
 	n.seen[string(key)] = true
-	value, err := n.base.Get(key)
-	switch {
-	case err == nil:
+	value, err := kv.Find(n.base, key)
+	if n.failed = err; err == nil {
 		n.note(key, value)
-	case isMissing(err):
-		n.note(key, nil)
-	default:
-		n.failed = err
 	}
 }
 
