@@ -36,30 +36,43 @@ func (p *Copy) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 	if err != nil {
 		return err
 	}
-	n := undoNotes{w: w, base: base, app: p.o.App, some: some, seen: map[string]bool{}}
+	note := func(key, value []byte) error { // a nil value means no such key
+		known := false
+		if some {
+			known, err = catalog.HasUndo(base, p.o.App, key)
+		}
+		if err == nil && !known {
+			catalog.PutUndo(w, p.o.App, key, value)
+		}
+		return err
+	}
+	seen := map[string]bool{} // keys of single operations
 	for _, op := range operations(b) {
-		if op.Kind != kv.KindDeleteRange {
-			n.key(op.Key)
-			continue
-		}
-		hi := op.Value
-		if bytes.Equal(hi, kv.End()) {
-			hi = nil
-		}
-		err := base.Scan(op.Key, hi, func(key, value []byte) bool {
-			if value == nil {
-				value = []byte{} // nil means no key; the key exists
+		if op.Kind == kv.KindDeleteRange {
+			hi := op.Value
+			if bytes.Equal(hi, kv.End()) {
+				hi = nil
 			}
-			if !n.seen[string(key)] {
-				n.note(key, value)
+			for key, value := range kv.Range(base, op.Key, hi, &err) {
+				if value == nil {
+					value = []byte{} // the key exists
+				}
+				if err := note(key, value); err != nil {
+					return err
+				}
 			}
-			return n.failed == nil
-		})
-		if n.failed == nil {
-			n.failed = err
+		} else if !seen[string(op.Key)] {
+			seen[string(op.Key)] = true
+			var value []byte
+			if value, err = kv.Find(base, op.Key); err == nil {
+				err = note(op.Key, value)
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return n.failed
+	return nil
 }
 
 // operations returns a copy of the operations of a batch, so that the caller may add to the batch.
@@ -69,37 +82,4 @@ func operations(b *kv.Batch) []kv.Op {
 		ops = append(ops, op)
 	}
 	return ops
-}
-
-// undoNotes writes undo records.
-type undoNotes struct {
-	w      kv.Writer
-	base   kv.Reader
-	app    catalog.AppID
-	some   bool            // base has undo records
-	seen   map[string]bool // keys that key has handled
-	failed error
-}
-
-// key writes the undo record of one key.
-func (n *undoNotes) key(key []byte) {
-	if n.failed != nil || n.seen[string(key)] {
-		return
-	}
-	n.seen[string(key)] = true
-	value, err := kv.Find(n.base, key)
-	if n.failed = err; err == nil {
-		n.note(key, value)
-	}
-}
-
-// note writes an undo record with the old value of a key, unless base has one; a nil value means no such key.
-func (n *undoNotes) note(key, value []byte) {
-	known := false
-	if n.some {
-		known, n.failed = catalog.HasUndo(n.base, n.app, key)
-	}
-	if n.failed == nil && !known {
-		catalog.PutUndo(n.w, n.app, key, value)
-	}
 }
