@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 
@@ -190,6 +191,15 @@ func (p *Copy) scanOwn(after, last uint64, yield func(at uint64, op log.Op) bool
 		return nil
 	}
 	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Seq, e.Op) && e.Seq < last })
+}
+
+// local returns a loop over scanOwn. If the scan fails, the loop ends and sets err.
+func (p *Copy) local(after, last uint64, err *error) iter.Seq2[uint64, log.Op] {
+	return func(yield func(uint64, log.Op) bool) {
+		if failed := p.scanOwn(after, last, yield); failed != nil {
+			*err = failed
+		}
+	}
 }
 
 // Secret returns the secret of a writer in the outbox; nil: it has none.

@@ -244,29 +244,26 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 // confirm records the log's verdicts on own operations. If an entry has the name of an operation, but another clock, another process has
 // given the name: a machine has continued from an image of its memory. The operations of that writer from this one on are then listed with
 // their content, and are no longer pending.
-func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own map[uint64]int) error {
-	p := m.p
+func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own map[uint64]int) (err error) {
 	positions := slices.Sorted(maps.Keys(own))
-	foreign := log.Writer(0) // writer whose later operations are listed
-	var failed error
-	err := p.scanOwn(positions[0]-1, p.log.Head(), func(at uint64, op log.Op) bool {
+	for at, op := range m.p.local(positions[0]-1, positions[len(positions)-1], &err) {
 		i, found := own[at]
-		switch {
-		case foreign != 0 && op.Dot.Writer == foreign && !m.note.confirmed.has(at):
-			failed = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName})
-		case !found:
-			return foreign != 0 || at < positions[len(positions)-1]
-		case entries[i].Op.MadeAt() != op.At:
-			foreign = op.Dot.Writer
-			p.spoil(foreign)
-			failed = m.list(&Conflict{Op: op, Seq: entries[i].Seq, Verdict: usedName})
-		default:
-			failed = m.verdict(&Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]})
+		if !found || m.note.confirmed.has(at) { // disown lists later operations of its writer
+			continue
 		}
 		m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
-		return failed == nil && (foreign != 0 || at < positions[len(positions)-1])
-	})
-	return errors.Join(err, failed)
+		c := Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]}
+		if entries[i].Op.MadeAt() == op.At {
+			err = m.verdict(&c)
+		} else {
+			c.Verdict = usedName
+			err = errors.Join(m.list(&c), m.disown(op.Dot))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Disown lists the pending operations of a writer, starting at one of them, as conflicts with their content, since the log has others by these
@@ -276,7 +273,6 @@ func (p *Copy) Disown(from log.Dot) error {
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
-	p.spoil(from.Writer)
 	err := p.foldLocked(p.log.Head())
 	if err == nil {
 		m := p.newMix()
@@ -295,16 +291,18 @@ func (p *Copy) Disown(from log.Dot) error {
 }
 
 // disown lists the pending operations of a writer, starting at one of them.
-func (m *pullBatch) disown(from log.Dot) error {
-	var failed error
-	err := m.p.scanOwn(0, m.p.log.Head(), func(at uint64, op log.Op) bool {
-		if op.Dot.Writer == from.Writer && op.Dot.Seq >= from.Seq && !m.note.confirmed.has(at) {
-			failed = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName})
-			m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
+func (m *pullBatch) disown(from log.Dot) (err error) {
+	m.p.spoil(from.Writer)
+	for at, op := range m.p.local(0, m.p.log.Head(), &err) {
+		if op.Dot.Writer != from.Writer || op.Dot.Seq < from.Seq || m.note.confirmed.has(at) {
+			continue
 		}
-		return failed == nil
-	})
-	return errors.Join(err, failed)
+		if err = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName}); err != nil {
+			return err
+		}
+		m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
+	}
+	return err
 }
 
 // usedName is the verdict on an operation whose name another process has given to another operation.
@@ -387,12 +385,11 @@ func (m *pullBatch) finish() error {
 func (m *pullBatch) refoldPending() (out fold.Outcome, err error) {
 	p := m.p
 	var entries []log.Entry
-	err = p.scanOwn(m.note.confirmed.after(p.log.Floor()-1)-1, p.seq, func(at uint64, op log.Op) bool {
+	for at, op := range p.local(m.note.confirmed.after(p.log.Floor()-1)-1, p.seq, &err) {
 		if !m.note.confirmed.has(at) {
 			entries = append(entries, log.Entry{Seq: at, Op: op})
 		}
-		return true
-	})
+	}
 	if err != nil || len(entries) == 0 {
 		return out, err
 	}

@@ -286,12 +286,11 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		p.spoil(drawn)
 	}
 	of, foreign := log.Writer(0), log.Writer(0)
-	var failed error
-	err = p.scanOwn(0, last, func(at uint64, op log.Op) bool {
+	for at, op := range p.local(0, last, &err) {
 		if op.Dot.Writer != of {
 			of = op.Dot.Writer
-			if names, failed = state.Names(of); failed != nil {
-				return false
+			if names, err = state.Names(of); err != nil {
+				return err
 			}
 		}
 		place, known, made, other := m.note.cursor.Seq, names.Has(op.Dot.Seq), op.At, false
@@ -301,12 +300,11 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		case op.Dot.Seq == names.Last():
 			made = cmp.Or(names.Newest, made)
 		case known:
-			var now log.HLC
-			now, failed = madeAt(state, op.Dot, creation(op.Body))
-			made = cmp.Or(now, made)
+			made, err = madeAt(state, op.Dot, creation(op.Body))
+			made = cmp.Or(made, op.At)
 		case targets[at] != 0:
 			var now log.HLC
-			now, failed = madeOf(state, op.Body)
+			now, err = madeOf(state, op.Body)
 			other = now != 0 && now != targets[at]
 		}
 		if made != op.At {
@@ -314,18 +312,20 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 			p.spoil(of)
 		}
 		switch {
-		case failed != nil:
+		case err != nil:
 		case of == foreign || other:
-			failed = m.list(&Conflict{Op: op, Seq: place, Verdict: usedName})
+			err = m.list(&Conflict{Op: op, Seq: place, Verdict: usedName})
 		case !known:
-			return true
+			continue
 		case !before.has(at):
-			failed = m.findVerdict(op)
+			err = m.findVerdict(op)
+		}
+		if err != nil {
+			return err
 		}
 		m.note.confirmed = m.note.confirmed.add(at, place)
-		return failed == nil
-	})
-	return errors.Join(err, failed)
+	}
+	return err
 }
 
 // ownKept returns the kept entries of own operations up to a position, by position.
@@ -356,12 +356,12 @@ func (m *pullBatch) targets(s *Snapshot) (made map[uint64]log.HLC, err error) {
 		return made, nil
 	}
 	state := catalog.Read(m.p.o.Store, m.p.o.App)
-	var failed error
-	err = m.p.scanOwn(0, m.p.log.Head(), func(at uint64, op log.Op) bool {
-		made[at], failed = madeOf(state, op.Body)
-		return failed == nil
-	})
-	return made, errors.Join(err, failed)
+	for at, op := range m.p.local(0, m.p.log.Head(), &err) {
+		if made[at], err = madeOf(state, op.Body); err != nil {
+			return nil, err
+		}
+	}
+	return made, err
 }
 
 // madeOf returns the clock by which the thing was made that an operation names by its dot; 0: it names none that is in the state.
