@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -56,7 +57,8 @@ func (p *Copy) hasStagedDerived() (bool, error) {
 	return kv.Some(p.o.Store, p.o.App.LocalKey(placedNote))
 }
 
-// fill is adopt for a store without inputs and a snapshot that takes several batches.
+// fill is adopt for a store without inputs and a snapshot that takes several batches. It writes derived records first, so that each input is
+// indexed completely, once.
 func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks) error {
 	p := m.p
 	if err := m.flush(); err != nil { // the state is torn now, and nothing below reads tx
@@ -94,7 +96,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 	for i := range derived.before {
 		pairs, err := s.pairs(i)
 		if err == nil {
-			err = a.Keys(ofState(pairs))
+			err = a.Keys(slices.DeleteFunc(pairs, func(x catalog.Pair) bool { return catalog.DerivedTable(x.Key) }))
 		}
 		if err == nil {
 			err = pour(p.batch)

@@ -80,8 +80,6 @@ func (m *pullBatch) install(ctx context.Context, s *Snapshot) error {
 	return m.confirmSnapshot(targets)
 }
 
-func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
-
 // record records the change of an input by a snapshot.
 func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	if m.blank {
@@ -107,12 +105,9 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if s.size() > uint64(m.p.batch) {
 		m.large = &large{}
 	}
-	switch {
-	case m.blank && m.large != nil:
+	if m.blank && m.large != nil {
 		err = m.fill(ctx, s, derived)
-	case m.blank:
-		err = m.begin(s, derived)
-	default:
+	} else {
 		err = m.differ(s)
 	}
 	if err != nil {
@@ -123,62 +118,28 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// begin is adopt for a store without inputs. It writes derived records first, so that each input is indexed completely, once.
-func (m *pullBatch) begin(s *Snapshot, derived derivedChunks) (err error) {
-	for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
-		if !s.isPlaced(i) {
-			err = m.take(s, i, func(pairs []catalog.Pair) error {
-				catalog.PutPairs(m.p.tx, m.p.o.App, pairs)
-				return nil
-			})
+// differ is adopt for a store with inputs, and for a snapshot of one batch. It writes only differences.
+func (m *pullBatch) differ(s *Snapshot) error {
+	a, state := catalog.Adopt(m.p.tx, m.p.o.App, m.record), catalog.Read(m.p.tx, m.p.o.App)
+	for i := range s.Chunks {
+		if m.blank && s.isPlaced(i) {
+			continue
+		}
+		pairs, err := s.pairs(i)
+		if err == nil {
+			err = a.Keys(pairs)
+		}
+		if err == nil && !m.blank { // otherwise the index gets the records with their inputs
+			err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
+		}
+		if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.batch {
+			err = m.flush()
+		}
+		if err != nil {
+			return fmt.Errorf("chunk %d: %w", i, err)
 		}
 	}
-	a := m.adopter()
-	for i := 0; i < derived.before && err == nil; i++ {
-		err = m.take(s, i, func(pairs []catalog.Pair) error { return a.Keys(ofState(pairs)) })
-	}
-	if err == nil {
-		err = a.End()
-	}
-	return err
-}
-
-// ofState returns the pairs that are not derived records. It changes pairs.
-func ofState(pairs []catalog.Pair) []catalog.Pair {
-	return slices.DeleteFunc(pairs, func(p catalog.Pair) bool { return catalog.DerivedTable(p.Key) })
-}
-
-// differ is adopt for a store with inputs. It writes only differences.
-func (m *pullBatch) differ(s *Snapshot) (err error) {
-	a, state := m.adopter(), catalog.Read(m.p.tx, m.p.o.App)
-	for i := 0; i < len(s.Chunks) && err == nil; i++ {
-		err = m.take(s, i, func(pairs []catalog.Pair) error {
-			err := a.Keys(pairs)
-			if err == nil {
-				err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
-			}
-			return err
-		})
-	}
-	if err == nil {
-		err = a.End()
-	}
-	return err
-}
-
-// take calls do with the keys of one chunk, and then frees memory for the next.
-func (m *pullBatch) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
-	pairs, err := s.pairs(i)
-	if err == nil {
-		err = do(pairs)
-	}
-	if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.batch {
-		err = m.flush()
-	}
-	if err != nil {
-		return fmt.Errorf("chunk %d: %w", i, err)
-	}
-	return nil
+	return a.End()
 }
 
 // noInputs reports whether the state has no input, with and without pending operations.
@@ -417,8 +378,8 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	case v.Code == fold.Duplicate:
 		return c, v.Detail != "version" && v.Dot != op.Dot, nil
 	case v.Code != fold.OK: // a creation that had its effect may be stale by now
-		lives, err := madeLive(catalog.Read(p.tx, p.o.App), op.Dot)
-		return c, isConflict(v.Code) && !lives, err
+		made, err := madeAt(catalog.Read(p.tx, p.o.App), op.Dot, creation(op.Body))
+		return c, isConflict(v.Code) && made == 0, err
 	case appends(op.Body):
 		return c, false, nil // folding it again adds the item again, in any case
 	}
@@ -427,28 +388,10 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	return c, changed, err
 }
 
-// madeLive reports whether a live thing was made by an operation.
-func madeLive(r catalog.Reader, dot log.Dot) (bool, error) {
-	for _, find := range []find{findInput, findModel, findWorkflow} {
-		if _, err := find(r, dot); !errors.Is(err, catalog.ErrNotFound) {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
 // appends reports whether an operation adds to a list.
 func appends(body log.Body) bool {
 	b, ok := body.(*log.InputMeta)
-	if !ok {
-		return false
-	}
-	for _, w := range b.Writes {
-		if w.Action == log.MetaAppend {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(b.Writes, func(w log.MetaWrite) bool { return w.Action == log.MetaAppend })
 }
 
 // changes reports whether a batch changes any record other than the position of the fold.
