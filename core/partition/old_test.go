@@ -82,12 +82,11 @@ func frameTest(t *testing.T, origin *Origin, from, to uint64) Frame {
 // pullTest pulls entries of an origin's log, up to an entry.
 func pullTest(t *testing.T, p *Copy, origin *Origin, to, stable uint64) {
 	t.Helper()
-	r := Run{From: p.Cursor().Seq, To: to, Epoch: origin.log.EpochOf(to).Epoch, Stable: stable}
+	r := Run{Frame: Frame{From: p.Cursor().Seq, To: to, Epoch: origin.log.EpochOf(to).Epoch}, Stable: stable}
 	if to > r.From {
-		f := frameTest(t, origin, r.From, to)
-		r.Rows, r.Seal, r.Before = f.Rows, f.Seal, f.Before
+		r.Frame = frameTest(t, origin, r.From, to)
 		var err error
-		if r.Entries, err = log.DecodeRows(f.Rows, r.From); err != nil {
+		if r.Entries, err = log.DecodeRows(r.Rows, r.From); err != nil {
 			t.Fatal(err)
 		}
 	}

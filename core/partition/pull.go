@@ -14,17 +14,12 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Run is a run of entries of the log that a replica pulls: those after From, up to To.
+// Run is a run of entries of the log that a replica pulls. Frame.Before counts only in the first run of a replica.
 type Run struct {
-	Epoch    log.Epoch
-	From, To uint64
-	Chain    log.Chain // chain of the log up to To
-	Entries  []log.Entry
-	Rows     []byte          // operations of the entries as the origin sent them, see [log.Rows]; nil: Entries has them
-	Before   log.Chain       // chain of the log up to From, for the first run of a replica
-	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
-	Seal     []byte          // seal by which the origin recognizes its log up to To; nil: none
-	Attach   func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
+	Frame
+	Entries []log.Entry     // of the frame
+	Stable  uint64          // last entry that the origin will never lose; 0: unchanged
+	Attach  func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
 }
 
 // OpVerdict is the origin's verdict on one of this replica's operations.
@@ -68,41 +63,21 @@ func (p *Copy) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 // check checks that a run follows the cursor, and returns the cursor after it. Only the chain shows that it does: the epoch of entries changes
 // with each opening of the log.
 func (r *Run) check(at Cursor) (Cursor, error) {
-	if at.Seq == 0 {
-		at.Chain = r.Before
+	if at.Seq > 0 {
+		r.Before = at.Chain
 	}
 	if r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From {
 		return at, fmt.Errorf("%d entries from %d to %d with the cursor at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
-	}
-	rows, err := r.encoded()
-	if err != nil {
-		return at, err
 	}
 	for i := range r.Entries {
 		if at.Seq++; r.Entries[i].Seq != at.Seq {
 			return at, fmt.Errorf("entry %d, want %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
 		}
-		at.Chain = at.Chain.Next(rows[i])
 	}
-	if at.Chain != r.Chain {
+	if !r.hasChain() {
 		return at, fmt.Errorf("entry %d: %w", at.Seq, ErrChain)
 	}
-	at.Epoch, at.Stable = r.Epoch, max(at.Stable, r.Stable)
-	return at, nil
-}
-
-// encoded returns the encoded operations of the entries.
-func (r *Run) encoded() (rows [][]byte, err error) {
-	if r.Rows != nil {
-		if rows, err = log.Rows(r.Rows); err == nil && len(rows) != len(r.Entries) {
-			err = fmt.Errorf("%d rows of %d entries: %w", len(rows), len(r.Entries), ErrCursor)
-		}
-		return rows, err
-	}
-	for i := range r.Entries {
-		rows = append(rows, log.Encode(nil, &r.Entries[i].Op))
-	}
-	return rows, nil
+	return Cursor{Epoch: r.Epoch, Seq: r.To, Chain: r.Chain, Stable: max(at.Stable, r.Stable)}, nil
 }
 
 // pull is Pull under its lock.
@@ -130,11 +105,7 @@ func (p *Copy) pull(r *Run) ([]OpVerdict, error) {
 	if err := m.entries(r.Entries); err != nil {
 		return nil, err
 	}
-	before := p.cursor.Chain
-	if p.cursor.Seq == 0 {
-		before = r.Before
-	}
-	if err := m.keepRun(r, before); err != nil {
+	if err := m.keepRun(&r.Frame); err != nil {
 		return nil, err
 	}
 	return m.verdicts, m.finish()

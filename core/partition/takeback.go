@@ -188,8 +188,7 @@ const lostFor = "restore: "
 
 // CheckSeal returns ErrSeal if the log never had the entries of a frame. A log without a key has no seals.
 func (p *Origin) CheckSeal(f *Frame) error {
-	chain, ok := f.chainAt(f.To)
-	if !ok || chain != f.Chain || p.sealKey == nil || !hmac.Equal(f.Seal, p.Seal(f.To, f.Chain)) {
+	if !f.hasChain() || p.sealKey == nil || !hmac.Equal(f.Seal, p.Seal(f.To, f.Chain)) {
 		return fmt.Errorf("entries %d to %d: %w", f.From+1, f.To, ErrSeal)
 	}
 	return nil

@@ -301,8 +301,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "pulled entries are not kept", file: "core/partition/kept.go",
-		from: "	if len(r.Entries) == 0 || len(r.Seal) == 0 {",
-		to:   "	if len(r.Entries) == 0 || len(r.Seal) == 0 || $ {",
+		from: "	if f.From == f.To || len(f.Seal) == 0 {",
+		to:   "	if f.From == f.To || len(f.Seal) == 0 || $ {",
 	},
 	{
 		name: "kept frames go before they are stable", file: "core/partition/kept.go",
