@@ -58,17 +58,17 @@ func subject(body log.Body) (log.Dot, find) {
 	return log.Dot{}, nil
 }
 
-// creation returns the function that looks the thing up that a body makes; nil: it makes none.
-func creation(body log.Body) find {
-	switch body.(type) {
+// creation returns the ID of the thing that a body makes, and the function that looks it up; nil: it makes none.
+func creation(body log.Body) (id string, find find) {
+	switch b := body.(type) {
 	case *log.InputCreate:
-		return findInput
+		return b.ID, findInput
 	case *log.ModelCreate:
-		return findModel
+		return b.ID, findModel
 	case *log.WorkflowCreate:
-		return findWorkflow
+		return b.ID, findWorkflow
 	}
-	return nil
+	return "", nil
 }
 
 func findInput(r catalog.Reader, dot log.Dot) (thing, error) {
@@ -120,17 +120,9 @@ func (p *Copy) madeName(dot log.Dot) (id string, err error) {
 	if at == 0 {
 		return "", nil
 	}
-	err = p.scanOwn(at-1, at, func(_ uint64, op log.Op) bool {
-		switch b := op.Body.(type) {
-		case *log.InputCreate:
-			id = b.ID
-		case *log.ModelCreate:
-			id = b.ID
-		case *log.WorkflowCreate:
-			id = b.ID
-		}
-		return false
-	})
+	for _, op := range p.local(at-1, at, &err) {
+		id, _ = creation(op.Body)
+	}
 	return id, err
 }
 

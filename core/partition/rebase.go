@@ -261,7 +261,7 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		case op.Dot.Seq == names.Last():
 			made = cmp.Or(names.Newest, made)
 		case known:
-			made, err = madeAt(state, op.Dot, creation(op.Body))
+			made, err = madeBy(state, &op)
 			made = cmp.Or(made, op.At)
 		case targets[at] != 0:
 			var now log.HLC
@@ -331,6 +331,12 @@ func madeOf(r catalog.Reader, body log.Body) (log.HLC, error) {
 	return madeAt(r, dot, find)
 }
 
+// madeBy returns the clock by which the thing was made that an operation makes; 0: it makes none that is in the state.
+func madeBy(r catalog.Reader, op *log.Op) (log.HLC, error) {
+	_, find := creation(op.Body)
+	return madeAt(r, op.Dot, find)
+}
+
 // madeAt returns the clock by which a thing was made; 0: the state lacks it, or find is nil.
 func madeAt(r catalog.Reader, dot log.Dot, find find) (log.HLC, error) {
 	if find == nil {
@@ -378,7 +384,7 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	case v.Code == fold.Duplicate:
 		return c, v.Detail != "version" && v.Dot != op.Dot, nil
 	case v.Code != fold.OK: // a creation that had its effect may be stale by now
-		made, err := madeAt(catalog.Read(p.tx, p.o.App), op.Dot, creation(op.Body))
+		made, err := madeBy(catalog.Read(p.tx, p.o.App), &op)
 		return c, isConflict(v.Code) && made == 0, err
 	case appends(op.Body):
 		return c, false, nil // folding it again adds the item again, in any case
