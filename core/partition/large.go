@@ -41,7 +41,7 @@ func (m *pullBatch) flush() error {
 			m.large.watched = append(m.large.watched, x)
 		}
 	}
-	c.watched, c.moved = fold.Outcome{}, func() {}
+	c.watched = fold.Outcome{}
 	if err := p.apply(c); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (p *Origin) prepareOps(ops []log.Op) error {
 }
 
 // reserve reserves space for ops and replaces refused ones. A refused InputFetched ends its input with an error, and any other refused
-// operation becomes a log.Refused. with has the records that ops need; nil: none.
+// operation becomes a log.Refused. with has the records that ops need.
 func (p *Origin) reserve(ops []log.Op, with *kv.Batch) error {
 	refused, err := p.o.Quota.Reserve(ops)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Origin) reserve(ops []log.Op, with *kv.Batch) error {
 // refuse replaces an operation's body. It records that the derived records of its picture may be unreferenced.
 func (p *Origin) refuse(op *log.Op, why string, with *kv.Batch) error {
 	owe := func(b *log.InputCreate) {
-		if with != nil && !b.Blob.IsZero() {
+		if !b.Blob.IsZero() {
 			catalog.OwePicture(with, p.o.App, b.Blob, b.Crop)
 		}
 	}
