@@ -240,6 +240,7 @@ func (p *Copy) note(b *kv.Batch, ops []log.Op, t Token, first uint64) error {
 // leave deletes the records of the operations before position floor, which leave the outbox: their tokens, and writers without others.
 func (m *pullBatch) leave(floor uint64) (err error) {
 	p, w := m.p, m.p.outboxWriters()
+	var dropped [][]byte
 	for i := 0; i < len(w) && w[i].first < floor && err == nil; i++ {
 		last, done := floor-1, i+1 < len(w) && w[i+1].first <= floor
 		if done {
@@ -247,14 +248,14 @@ func (m *pullBatch) leave(floor uint64) (err error) {
 		}
 		lo, hi := log.Dot{Writer: w[i].writer}, log.Dot{Writer: w[i].writer, Seq: last - w[i].first + 2}
 		for key := range kv.Range(p.tx, tokenKey(p.o.App, lo), tokenKey(p.o.App, hi), &err) {
-			m.dropped = append(m.dropped, bytes.Clone(key))
+			dropped = append(dropped, bytes.Clone(key))
 		}
 		if done {
-			m.dropped = append(m.dropped, writerKey(p.o.App, w[i].writer))
+			dropped = append(dropped, writerKey(p.o.App, w[i].writer))
 			m.done = i + 1
 		}
 	}
-	for _, key := range m.dropped {
+	for _, key := range dropped {
 		p.tx.Delete(key)
 	}
 	if m.done > 0 {

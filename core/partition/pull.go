@@ -159,7 +159,6 @@ type pullBatch struct {
 	derived     map[uint32]bool // ordinals of inputs whose derived records came
 	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any writer
 	large       *large          // a snapshot that takes more than one batch; nil: none
-	dropped     [][]byte        // records that leave the outbox
 	done        int             // number of writers that leave the outbox
 	blank       bool            // the state had no input
 	other       bool            // the snapshot belongs to another log, where an ordinal may mean another input
@@ -246,13 +245,7 @@ func (p *Copy) Disown(from log.Dot) error {
 	}
 	err := p.foldLocked(p.log.Head())
 	if err == nil {
-		m := p.newMix()
-		if err = m.undo(); err == nil {
-			err = m.disown(from)
-		}
-		if err == nil {
-			err = m.finish()
-		}
+		err = p.rewrite(func(m *pullBatch) error { return m.disown(from) })
 	}
 	if err != nil {
 		p.forget()

@@ -158,7 +158,7 @@ func (p *Copy) open() (err error) {
 	}
 	if err == nil && p.rules != p.o.Rules {
 		p.rules = p.o.Rules
-		err = p.refoldAll()
+		err = p.rewrite(func(*pullBatch) error { return nil }) // another program has folded the pending operations
 	}
 	if err == nil {
 		err = p.foldRest()
@@ -224,7 +224,11 @@ func (p *Copy) meet(ctx context.Context, base [32]byte) error {
 	defer v.Close()
 	lacking, err := p.index.At(v.Reader).Lacking(base)
 	if errors.Is(err, index.ErrSpace) {
-		return p.unknown(v, base)
+		h, err := v.Header()
+		if err != nil || !p.index.Has(h.Base) { // such a new replica finds nothing until its origin switches to a known network
+			return err
+		}
+		return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
 	}
 	if err != nil {
 		return err
@@ -244,14 +248,4 @@ func (p *Copy) meet(ctx context.Context, base [32]byte) error {
 		dots = dots[:0]
 	}
 	return nil
-}
-
-// unknown returns the error of a switch to a network for which the index has no space. It returns nil if the index has no space of the
-// present network either: such a new replica finds nothing until its origin switches to a known network.
-func (p *Copy) unknown(v *View, base [32]byte) error {
-	h, err := v.Header()
-	if err != nil || !p.index.Has(h.Base) {
-		return err
-	}
-	return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
 }

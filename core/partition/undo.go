@@ -8,10 +8,13 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// refoldAll folds the pending operations again that a program with other rules has folded.
-func (p *Copy) refoldAll() error {
+// rewrite undoes the pending operations, calls do, and folds again those that are still pending.
+func (p *Copy) rewrite(do func(m *pullBatch) error) error {
 	m := p.newMix()
 	err := m.undo()
+	if err == nil {
+		err = do(m)
+	}
 	if err == nil {
 		err = m.finish()
 	}
