@@ -59,7 +59,7 @@ func (p *Copy) hasStagedDerived() (bool, error) {
 
 // fill is adopt for a store without inputs and a snapshot that takes several batches. It writes derived records first, so that each input is
 // indexed completely, once.
-func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks) error {
+func (m *pullBatch) fill(ctx context.Context, s *Snapshot, states int) error {
 	p := m.p
 	if err := m.flush(); err != nil { // the state is torn now, and nothing below reads tx
 		return err
@@ -75,7 +75,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		}
 		return err
 	}
-	for i := derived.from; i < len(s.Chunks); i++ {
+	for i := max(states-1, 0); i < len(s.Chunks); i++ {
 		if s.isPlaced(i) {
 			continue
 		}
@@ -93,7 +93,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		defer p.index.Resume()
 	}
 	a := catalog.AdoptInto(p.o.Store, &b, p.o.App, m.record)
-	for i := range derived.before {
+	for i := range states {
 		pairs, err := s.pairs(i)
 		if err == nil {
 			err = a.Keys(slices.DeleteFunc(pairs, func(x catalog.Pair) bool { return catalog.DerivedTable(x.Key) }))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -16,7 +15,7 @@ import (
 )
 
 // Rebase replaces the confirmed state by a snapshot and moves the cursor to it. Operations of the outbox that the snapshot does not
-// contain stay pending and are folded on top; none is lost. Rebase reads the chunks twice, in their order: first to check them, then to
+// contain stay pending and are folded on top; none is lost. Rebase reads the chunks twice, in their order: first to check the state, then to
 // install them. It writes only differences.
 //
 // Local operations between the confirmed ones and those that the snapshot contains got their verdicts in skipped entries. If the snapshot
@@ -98,7 +97,7 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if m.blank, err = m.noInputs(); err != nil {
 		return err
 	}
-	derived, err := m.verify(ctx, s)
+	states, err := m.verify(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 		m.large = &large{}
 	}
 	if m.blank && m.large != nil {
-		err = m.fill(ctx, s, derived)
+		err = m.fill(ctx, s, states)
 	} else {
 		err = m.differ(s)
 	}
@@ -170,33 +169,24 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	return pairs, err
 }
 
-// derivedChunks is the chunks of a snapshot with derived records: they start in chunk from, and the state ends before chunk before.
-type derivedChunks struct{ from, before int }
-
-// verify checks the chunks that adopt will read against their hashes, and the state in them against its digest.
-func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChunks, err error) {
+// verify checks the chunks that adopt will read, and the state in them against its digest. It returns the number of the chunks with the state.
+// Derived records follow the state, also in the last one of these chunks.
+func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (states int, err error) {
 	digest := fold.NewSummer()
 	var h catalog.Header
-	derived.from = len(s.Chunks)
 	for i := range s.Chunks {
 		if err := ctx.Err(); err != nil {
-			return derived, err
+			return 0, err
 		}
 		if m.blank && s.isPlaced(i) {
-			derived.from = min(derived.from, i)
 			continue
 		}
 		data, err := s.Read(i)
-		if err == nil && (s.Verified == nil || !s.Verified(i)) && blob.Sum(data) != s.Chunks[i].Hash {
-			err = ErrChunk
-		}
 		if err == nil {
 			err = Unpack(data, func(key, value []byte) bool {
 				if catalog.StateTable(key) {
 					digest.Add(key, value)
-					derived.before = i + 1
-				} else {
-					derived.from = min(derived.from, i)
+					states = i + 1
 				}
 				if catalog.IsHeader(key) {
 					h, err = catalog.DecodeHeader(value)
@@ -205,13 +195,13 @@ func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChu
 			})
 		}
 		if err != nil {
-			return derived, fmt.Errorf("chunk %d: %w", i, err)
+			return 0, fmt.Errorf("chunk %d: %w", i, err)
 		}
 	}
 	if digest.Sum() != s.Digest || h.Seq != s.Seq {
-		return derived, fmt.Errorf("snapshot of entry %d does not match its digest: %w", s.Seq, kv.ErrCorrupt)
+		return 0, fmt.Errorf("snapshot of entry %d does not match its digest: %w", s.Seq, kv.ErrCorrupt)
 	}
-	return derived, nil
+	return states, nil
 }
 
 // size returns the number of bytes of all chunks.
@@ -349,49 +339,42 @@ func madeAt(r catalog.Reader, dot log.Dot, find find) (log.HLC, error) {
 	return t.made, err
 }
 
-// findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect.
+// findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect. It folds the
+// operation again over the snapshot's state, without changing that state.
 func (m *pullBatch) findVerdict(op log.Op) error {
-	c, is, err := m.refold(op)
-	if err == nil && is {
-		err = m.list(&c)
-	}
-	return err
-}
-
-// refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
-// intended effect.
-func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	if _, feedback := op.Body.(*log.Feedback); feedback || log.Deletes(op.Body) {
-		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
+		return nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
 	w := catalog.Write(tx, p.o.App)
 	names, err := w.Names(op.Dot.Writer)
 	if err != nil {
-		return c, false, err
+		return err
 	}
 	names.Remove(op.Dot.Seq)
 	w.PutNames(op.Dot.Writer, &names)
 	verdicts, _, err := p.foldLocal(p.pending, tx, []log.Entry{{Op: op}})
 	p.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
-		return c, false, err
+		return err
 	}
-	v := verdicts[0]
-	c = Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: v}
+	v, lacks := verdicts[0], false
 	switch {
 	case v.Code == fold.Duplicate:
-		return c, v.Detail != "version" && v.Dot != op.Dot, nil
+		lacks = v.Detail != "version" && v.Dot != op.Dot
 	case v.Code != fold.OK: // a creation that had its effect may be stale by now
-		made, err := madeBy(catalog.Read(p.tx, p.o.App), &op)
-		return c, isConflict(v.Code) && made == 0, err
-	case appends(op.Body):
-		return c, false, nil // folding it again adds the item again, in any case
+		var made log.HLC
+		made, err = madeBy(catalog.Read(p.tx, p.o.App), &op)
+		lacks = isConflict(v.Code) && made == 0
+	case !appends(op.Body): // otherwise folding it again adds the item again, in any case
+		lacks, err = m.changes(tx.Batch())
+		v = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
 	}
-	changed, err := m.changes(tx.Batch())
-	c.Verdict = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
-	return c, changed, err
+	if err != nil || !lacks {
+		return err
+	}
+	return m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: v})
 }
 
 // appends reports whether an operation adds to a list.
