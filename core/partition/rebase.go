@@ -101,10 +101,8 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if s.size() > uint64(m.p.batch) {
-		m.large = &large{}
-	}
-	if m.blank && m.large != nil {
+	m.large = s.size() > uint64(m.p.batch)
+	if m.blank && m.large {
 		err = m.fill(ctx, s, states)
 	} else {
 		err = m.differ(s)
@@ -131,7 +129,7 @@ func (m *pullBatch) differ(s *Snapshot) error {
 		if err == nil && !m.blank { // otherwise the index gets the records with their inputs
 			err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
 		}
-		if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.batch {
+		if err == nil && m.large && len(m.p.tx.Batch().Bytes()) > m.p.batch {
 			err = m.flush()
 		}
 		if err != nil {
@@ -251,11 +249,12 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		case op.Dot.Seq == names.Last():
 			made = cmp.Or(names.Newest, made)
 		case known:
-			made, err = madeBy(state, &op)
+			_, x := creation(&op)
+			made, err = x.madeAt(state)
 			made = cmp.Or(made, op.At)
 		case targets[at] != 0:
 			var now log.HLC
-			now, err = madeOf(state, op.Body)
+			now, err = subject(op.Body).madeAt(state)
 			other = now != 0 && now != targets[at]
 		}
 		if made != op.At {
@@ -308,35 +307,11 @@ func (m *pullBatch) targets(s *Snapshot) (made map[uint64]log.HLC, err error) {
 	}
 	state := catalog.Read(m.p.o.Store, m.p.o.App)
 	for at, op := range m.p.local(0, m.p.log.Head(), &err) {
-		if made[at], err = madeOf(state, op.Body); err != nil {
+		if made[at], err = subject(op.Body).madeAt(state); err != nil {
 			return nil, err
 		}
 	}
 	return made, err
-}
-
-// madeOf returns the clock by which the thing was made that an operation names by its dot; 0: it names none that is in the state.
-func madeOf(r catalog.Reader, body log.Body) (log.HLC, error) {
-	dot, find := subject(body)
-	return madeAt(r, dot, find)
-}
-
-// madeBy returns the clock by which the thing was made that an operation makes; 0: it makes none that is in the state.
-func madeBy(r catalog.Reader, op *log.Op) (log.HLC, error) {
-	_, find := creation(op.Body)
-	return madeAt(r, op.Dot, find)
-}
-
-// madeAt returns the clock by which a thing was made; 0: the state lacks it, or find is nil.
-func madeAt(r catalog.Reader, dot log.Dot, find find) (log.HLC, error) {
-	if find == nil {
-		return 0, nil
-	}
-	t, err := find(r, dot)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return 0, nil
-	}
-	return t.made, err
 }
 
 // findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect. It folds the
@@ -364,8 +339,9 @@ func (m *pullBatch) findVerdict(op log.Op) error {
 	case v.Code == fold.Duplicate:
 		lacks = v.Detail != "version" && v.Dot != op.Dot
 	case v.Code != fold.OK: // a creation that had its effect may be stale by now
+		_, x := creation(&op)
 		var made log.HLC
-		made, err = madeBy(catalog.Read(p.tx, p.o.App), &op)
+		made, err = x.madeAt(catalog.Read(p.tx, p.o.App))
 		lacks = isConflict(v.Code) && made == 0
 	case !appends(op.Body): // otherwise folding it again adds the item again, in any case
 		lacks, err = m.changes(tx.Batch())
