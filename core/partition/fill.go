@@ -49,14 +49,6 @@ func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	return true
 }
 
-// hasStagedDerived reports whether derived records in the store wait for the rest of a snapshot.
-func (p *Copy) hasStagedDerived() (bool, error) {
-	if p.cursor.Seq > 0 {
-		return false, nil
-	}
-	return kv.Some(p.o.Store, p.o.App.LocalKey(placedNote))
-}
-
 // fill is adopt for a store without inputs and a snapshot that takes several batches. It writes derived records first, so that each input is
 // indexed completely, once.
 func (m *pullBatch) fill(ctx context.Context, s *Snapshot, states int) error {

@@ -158,7 +158,9 @@ type pullBatch struct {
 
 	derived     map[uint32]bool // ordinals of inputs whose derived records came
 	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any writer
-	large       *large          // a snapshot that takes more than one batch; nil: none
+	large       bool            // the batch is the last one of a large snapshot
+	torn        bool            // the store has a part of that snapshot
+	watched     []fold.Change   // changes by the earlier batches, for the watcher
 	done        int             // number of writers that leave the outbox
 	blank       bool            // the state had no input
 	other       bool            // the snapshot belongs to another log, where an ordinal may mean another input
@@ -396,7 +398,7 @@ func (m *pullBatch) net(pending fold.Outcome) (changes, watched fold.Outcome, er
 		before = catalog.Read(nothing{}, p.o.App)
 	}
 	changes.DeletedAll = m.log.DeletedAll
-	if pending.DeletedAll && m.large != nil { // the store already has the undone state
+	if pending.DeletedAll && m.large { // the store already has the undone state
 		err := before.Inputs(0, func(in catalog.Input) bool {
 			m.ords[in.Ord] = true
 			return true
@@ -433,8 +435,8 @@ func (m *pullBatch) change(pending fold.Outcome) (c change, err error) {
 	if c.indexed, c.watched, err = m.net(pending); err != nil {
 		return c, err
 	}
-	if m.large != nil {
-		c.watched.Changes = append(m.large.watched, c.watched.Changes...)
+	if len(m.watched) > 0 {
+		c.watched.Changes = append(m.watched, c.watched.Changes...)
 	}
 	r := catalog.Read(m.p.tx, m.p.o.App)
 	if err := m.noteIndexable(r, c.indexed.Changes); err != nil {

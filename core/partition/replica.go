@@ -186,7 +186,10 @@ func (p *Copy) tidies() (bool, error) {
 	if p.confirmed.after(p.log.Floor()-1) <= p.seq {
 		return false, nil // the deletions of pending operations may be undone
 	}
-	waits, err := p.hasStagedDerived()
+	if p.cursor.Seq > 0 {
+		return true, nil
+	}
+	waits, err := kv.Some(p.o.Store, p.o.App.LocalKey(placedNote)) // for the rest of a snapshot
 	return !waits, err
 }
 
