@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -41,18 +42,10 @@ const (
 )
 
 func (k *Retention) defaults() {
-	if k.Age <= 0 {
-		k.Age = keepAge
-	}
-	if k.Entries == 0 {
-		k.Entries = keepEntries
-	}
-	if k.MaxOffline <= 0 {
-		k.MaxOffline = keepOffline
-	}
-	if k.Writes <= 0 {
-		k.Writes = keepWrites
-	}
+	k.Age = cmp.Or(max(k.Age, 0), keepAge)
+	k.Entries = cmp.Or(k.Entries, keepEntries)
+	k.MaxOffline = cmp.Or(max(k.MaxOffline, 0), keepOffline)
+	k.Writes = cmp.Or(max(k.Writes, 0), keepWrites)
 }
 
 // trimState is the marks of the log, and the time at which Step next moves the horizon.

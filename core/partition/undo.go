@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -23,13 +24,8 @@ func (p *Copy) rewrite(do func(m *pullBatch) error) error {
 
 // withoutDeletions returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be
 // undone.
-func withoutDeletions(out fold.Outcome) (t fold.Outcome) {
-	for _, c := range out.Changes {
-		if c.After != nil {
-			t.Changes = append(t.Changes, c)
-		}
-	}
-	return t
+func withoutDeletions(out fold.Outcome) fold.Outcome {
+	return fold.Outcome{Changes: slices.DeleteFunc(slices.Clone(out.Changes), func(c fold.Change) bool { return c.After == nil })}
 }
 
 // noteUndo adds to w the undo records of the keys that a batch changes over base, unless they have one. A range delete needs one record
