@@ -162,7 +162,7 @@ type pullBatch struct {
 	torn        bool            // the store has a part of that snapshot
 	watched     []fold.Change   // changes by the earlier batches, for the watcher
 	done        int             // number of writers that leave the outbox
-	blank       bool            // the state had no input
+	blank       bool            // the state had no input, with and without pending operations
 	other       bool            // the snapshot belongs to another log, where an ordinal may mean another input
 	adopted     []fold.Change   // inputs that came while blank, instead of ords
 }

@@ -93,15 +93,24 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > m.p.o.Rules {
 		return fmt.Errorf("snapshot with fold rules of version %d: %w", s.Fold, fold.ErrNewer)
 	}
-	var err error
-	if m.blank, err = m.noInputs(); err != nil {
+	visible, err := catalog.Read(m.p.o.Store, m.p.o.App).Counts()
+	if err != nil {
 		return err
 	}
+	confirmed, err := catalog.Read(m.p.tx, m.p.o.App).Counts()
+	if err != nil {
+		return err
+	}
+	m.blank = visible == catalog.Counts{} && confirmed == catalog.Counts{}
 	states, err := m.verify(ctx, s)
 	if err != nil {
 		return err
 	}
-	m.large = s.size() > uint64(m.p.batch)
+	size := uint64(0)
+	for i := range s.Chunks {
+		size += s.Chunks[i].Size
+	}
+	m.large = size > uint64(m.p.batch)
 	if m.blank && m.large {
 		err = m.fill(ctx, s, states)
 	} else {
@@ -137,20 +146,6 @@ func (m *pullBatch) differ(s *Snapshot) error {
 		}
 	}
 	return a.End()
-}
-
-// noInputs reports whether the state has no input, with and without pending operations.
-func (m *pullBatch) noInputs() (empty bool, err error) {
-	empty = true
-	for _, r := range []kv.Reader{m.p.o.Store, m.p.tx} {
-		if err == nil {
-			err = catalog.Read(r, m.p.o.App).Inputs(0, func(catalog.Input) bool {
-				empty = false
-				return false
-			})
-		}
-	}
-	return empty, err
 }
 
 // pairs returns the keys and values of a chunk.
@@ -200,14 +195,6 @@ func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (states int, err er
 		return 0, fmt.Errorf("snapshot of entry %d does not match its digest: %w", s.Seq, kv.ErrCorrupt)
 	}
 	return states, nil
-}
-
-// size returns the number of bytes of all chunks.
-func (s *Snapshot) size() (n uint64) {
-	for i := range s.Chunks {
-		n += s.Chunks[i].Size
-	}
-	return n
 }
 
 // confirmSnapshot finds the own operations that the snapshot contains. Those that it lacks are pending, also if another log had confirmed
