@@ -176,27 +176,23 @@ func (p *Copy) Outbox() (last, settled uint64) {
 func (p *Copy) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
 	confirmed := p.place().confirmed
 	after = confirmed.after(max(after, p.log.Floor()-1)) - 1
-	return p.scanOwn(after, p.log.Head(), func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
+	return p.LocalOps(after, func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
 }
 
 // LocalOps yields the operations in the outbox after a position with their positions, oldest first, until yield returns false: pending ones,
 // and confirmed ones that may not be stable.
 func (p *Copy) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
-	return p.scanOwn(after, p.log.Head(), yield)
-}
-
-// scanOwn yields the operations in the outbox with after < position ≤ last.
-func (p *Copy) scanOwn(after, last uint64, yield func(at uint64, op log.Op) bool) error {
-	if after = max(after, p.log.Floor()-1); after >= last {
+	if after = max(after, p.log.Floor()-1); after >= p.log.Head() {
 		return nil
 	}
-	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Seq, e.Op) && e.Seq < last })
+	return p.log.Read(after+1, func(e log.Entry) bool { return yield(e.Seq, e.Op) })
 }
 
-// local returns a loop over scanOwn. If the scan fails, the loop ends and sets err.
+// local returns a loop over LocalOps up to a position. If reading fails, the loop ends and sets err.
 func (p *Copy) local(after, last uint64, err *error) iter.Seq2[uint64, log.Op] {
 	return func(yield func(uint64, log.Op) bool) {
-		if failed := p.scanOwn(after, last, yield); failed != nil {
+		failed := p.LocalOps(after, func(at uint64, op log.Op) bool { return at <= last && yield(at, op) && at < last })
+		if failed != nil {
 			*err = failed
 		}
 	}
