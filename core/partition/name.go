@@ -28,6 +28,7 @@ type thing struct {
 type reference struct {
 	dot  log.Dot
 	find func(r catalog.Reader, dot log.Dot) (thing, error) // errors: catalog.ErrNotFound and those of kv
+	id   string                                             // ID of the thing in that operation, if the reference comes from it
 }
 
 // madeAt returns the clock by which the thing was made; 0: it is not in the state, or the reference is zero.
@@ -46,44 +47,44 @@ func (x reference) madeAt(state catalog.Reader) (log.HLC, error) {
 func subject(body log.Body) reference {
 	switch b := body.(type) {
 	case *log.InputFetched:
-		return reference{b.Input, findInput}
+		return reference{dot: b.Input, find: findInput}
 	case *log.InputLabels:
-		return reference{b.Input, findInput}
+		return reference{dot: b.Input, find: findInput}
 	case *log.InputMeta:
-		return reference{b.Input, findInput}
+		return reference{dot: b.Input, find: findInput}
 	case *log.InputGeo:
-		return reference{b.Input, findInput}
+		return reference{dot: b.Input, find: findInput}
 	case *log.InputDelete:
-		return reference{b.Input, findInput}
+		return reference{dot: b.Input, find: findInput}
 	case *log.OutputsPatch:
-		return reference{b.Input, findInput}
+		return reference{dot: b.Input, find: findInput}
 	case *log.ModelPatch:
-		return reference{b.Model, findModel}
+		return reference{dot: b.Model, find: findModel}
 	case *log.ModelDelete:
-		return reference{b.Model, findModel}
+		return reference{dot: b.Model, find: findModel}
 	case *log.VersionTrain:
-		return reference{b.Model, findModel}
+		return reference{dot: b.Model, find: findModel}
 	case *log.VersionResult:
-		return reference{b.Model, findModel}
+		return reference{dot: b.Model, find: findModel}
 	case *log.VersionDelete:
-		return reference{b.Model, findModel}
+		return reference{dot: b.Model, find: findModel}
 	case *log.WorkflowDelete:
-		return reference{b.Workflow, findWorkflow}
+		return reference{dot: b.Workflow, find: findWorkflow}
 	}
 	return reference{}
 }
 
-// creation returns the thing that an operation makes, and its ID; zero: it makes none.
-func creation(op *log.Op) (id string, x reference) {
+// creation returns the thing that an operation makes; zero: it makes none.
+func creation(op *log.Op) reference {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
-		return b.ID, reference{op.Dot, findInput}
+		return reference{op.Dot, findInput, b.ID}
 	case *log.ModelCreate:
-		return b.ID, reference{op.Dot, findModel}
+		return reference{op.Dot, findModel, b.ID}
 	case *log.WorkflowCreate:
-		return b.ID, reference{op.Dot, findWorkflow}
+		return reference{op.Dot, findWorkflow, b.ID}
 	}
-	return "", x
+	return reference{}
 }
 
 func findInput(r catalog.Reader, dot log.Dot) (thing, error) {
@@ -133,7 +134,7 @@ func (p *Copy) madeName(dot log.Dot) (id string, err error) {
 		return "", nil
 	}
 	for _, op := range p.local(at-1, at, &err) {
-		id, _ = creation(&op)
+		id = creation(&op).id
 	}
 	return id, err
 }

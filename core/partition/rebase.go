@@ -236,8 +236,7 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		case op.Dot.Seq == names.Last():
 			made = cmp.Or(names.Newest, made)
 		case known:
-			_, x := creation(&op)
-			made, err = x.madeAt(state)
+			made, err = creation(&op).madeAt(state)
 			made = cmp.Or(made, op.At)
 		case targets[at] != 0:
 			var now log.HLC
@@ -326,9 +325,8 @@ func (m *pullBatch) findVerdict(op log.Op) error {
 	case v.Code == fold.Duplicate:
 		lacks = v.Detail != "version" && v.Dot != op.Dot
 	case v.Code != fold.OK: // a creation that had its effect may be stale by now
-		_, x := creation(&op)
 		var made log.HLC
-		made, err = x.madeAt(catalog.Read(p.tx, p.o.App))
+		made, err = creation(&op).madeAt(catalog.Read(p.tx, p.o.App))
 		lacks = isConflict(v.Code) && made == 0
 	case !appends(op.Body): // otherwise folding it again adds the item again, in any case
 		lacks, err = m.changes(tx.Batch())
