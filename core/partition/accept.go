@@ -234,10 +234,10 @@ func (p *Origin) admit(o *Offer) (a admission, err error) {
 	if o.Also != nil {
 		o.Also(batch)
 	}
-	p.noteRefused(batch, vetted)
 	if err := p.reserve(vetted, batch); err != nil {
 		return a, err
 	}
+	p.noteRefused(batch, vetted) // also those that the quota refuses
 	a.first = p.log.LastSeq() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))

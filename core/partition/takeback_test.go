@@ -307,6 +307,40 @@ func TestTakeBackRefused(t *testing.T) {
 	}
 }
 
+// fullQuota is a quota that has no space for any operation.
+type fullQuota struct{}
+
+func (fullQuota) Prepare([]log.Body) error         { return nil }
+func (fullQuota) Cancel([]log.Op)                  {}
+func (fullQuota) Settle([]log.Entry, fold.Outcome) {}
+
+func (fullQuota) Reserve(ops []log.Op) (refused []string, err error) {
+	for range ops {
+		refused = append(refused, "no space")
+	}
+	return refused, nil
+}
+
+// TestTakeBackOverQuota: a restored log has no space for an operation that it had before, when its replica sends it again. Another replica
+// gives the operation back. It is listed with its content.
+func TestTakeBackOverQuota(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	ops := writerOps(edge, 1, create("a"))
+	accept(t, origin, ops)
+	p, err := partition.OpenOrigin(partition.Options{Store: image, App: app, Clock: clock, Epoch: log.Epoch{2}, Secret: [32]byte{1}, Quota: fullQuota{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept(t, p, ops)
+	takeBack(t, p, framesAfter(t, origin, origin.Log().Head()-1), nil)
+	c := conflictsOf(t, p)
+	if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &ops[0])) || !strings.Contains(c[0].Verdict.Detail, "no space") {
+		t.Errorf("conflicts %+v", c)
+	}
+}
+
 // TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later, with or without the
 // other one. The log has both, once each, and lists nothing.
 func TestTakeBackSentLater(t *testing.T) {
