@@ -316,8 +316,12 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 	pull := func() {
 		t.Helper()
 		l := origin.p.Log()
-		r := partition.Run{Epoch: l.EpochOf(l.Head()).Epoch, From: replica.Cursor().Seq, To: l.Head()}
-		if err := l.Read(r.From+1, func(e log.Entry) bool { r.Entries = append(r.Entries, e); return true }); err != nil {
+		r := partition.Run{Frame: partition.Frame{Epoch: l.EpochOf(l.Head()).Epoch, From: replica.Cursor().Seq, To: l.Head()}}
+		err := l.Read(r.From+1, func(e log.Entry) bool {
+			r.Entries, r.Rows = append(r.Entries, e), log.AppendRow(r.Rows, log.Encode(nil, &e.Op))
+			return true
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Before, err = l.Chain(r.From); err == nil {

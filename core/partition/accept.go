@@ -87,12 +87,10 @@ func (p *Origin) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.Ver
 	if err = a.wait(); err == nil {
 		err = p.foldTo(a.last)
 	}
+	p.drop(a.first)
 	verdicts = make([]fold.Verdict, a.end)
-	if a.ticket != nil {
-		p.drop(a.first)
-		for i, v := range a.ticket.verdicts {
-			verdicts[a.fresh[i]] = v
-		}
+	for i, v := range a.ticket {
+		verdicts[a.fresh[i]] = v
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
@@ -184,10 +182,10 @@ func (p *Origin) contiguous(ops []log.Op) error {
 
 // admission is the result of appending operations.
 type admission struct {
-	fresh       []int   // indexes of the appended operations
-	end         int     // number of operations that the log has now
-	first, last uint64  // first and last appended entry
-	ticket      *ticket // nil: nothing was appended
+	fresh       []int          // indexes of the appended operations
+	end         int            // number of operations that the log has now
+	first, last uint64         // first and last appended entry
+	ticket      []fold.Verdict // nil: nothing was appended
 	wait        func() error
 	full        error // kv.ErrFull: some operations were not appended
 }
@@ -236,10 +234,10 @@ func (p *Origin) admit(o *Offer) (a admission, err error) {
 	if o.Also != nil {
 		o.Also(batch)
 	}
-	p.noteRefused(batch, vetted)
 	if err := p.reserve(vetted, batch); err != nil {
 		return a, err
 	}
+	p.noteRefused(batch, vetted) // also those that the quota refuses
 	a.first = p.log.LastSeq() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))

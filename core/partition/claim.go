@@ -2,7 +2,6 @@ package partition
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 
@@ -50,8 +49,11 @@ func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 			return true
 		})
 	}
+	if isMissing(err) {
+		return nil
+	}
 	if err != nil {
-		return ignoreMissing(err)
+		return err
 	}
 	return claims(r, app, func(op *log.Op) bool {
 		input := op.Dot
@@ -129,16 +131,15 @@ func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Pict
 }
 
 // conflictsIn yields an application's conflicts in a store, oldest first, until yield returns false.
-func conflictsIn(r kv.Reader, app catalog.AppID, yield func(Conflict) bool) error {
-	lo, hi := conflictRange(app)
-	var failed error
-	err := r.Scan(lo, hi, func(_, value []byte) bool {
-		c, err := readConflict(bytes.Clone(value))
-		if err != nil {
-			failed = err
-			return false
+func conflictsIn(r kv.Reader, app catalog.AppID, yield func(Conflict) bool) (err error) {
+	for _, value := range kv.All(r, app.LocalKey(conflictName), &err) {
+		c, failed := readConflict(bytes.Clone(value))
+		if failed != nil {
+			return failed
 		}
-		return yield(c)
-	})
-	return errors.Join(err, failed)
+		if !yield(c) {
+			break
+		}
+	}
+	return err
 }

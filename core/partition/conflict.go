@@ -26,8 +26,6 @@ func dotKey(app catalog.AppID, name string, dot log.Dot) []byte {
 // replaced it.
 func isConflict(c fold.Code) bool { return c != fold.OK && c != fold.Superseded }
 
-func (c *Conflict) encode() []byte { return encodeConflict(nil, c) }
-
 func putOp(e *field.Encoder, number int, op *log.Op) { e.Raw(number, log.Encode(nil, op)) }
 
 // readConflict reads a conflict. Errors: field.ErrFormat.
@@ -48,17 +46,9 @@ func getOp(d *field.Decoder) log.Op {
 	return op
 }
 
-// conflictRange returns the first key of the conflicts, and the first key after them.
-func conflictRange(app catalog.AppID) (lo, hi []byte) {
-	lo = app.LocalKey(conflictName)
-	hi = bytes.Clone(lo)
-	hi[len(hi)-1]++
-	return lo, hi
-}
-
 // PutConflict adds c to w: an operation that an origin refuses, with its content.
 func PutConflict(w kv.Writer, app catalog.AppID, c *Conflict) {
-	w.Put(conflictKey(app, c.Op.Dot), c.encode())
+	w.Put(conflictKey(app, c.Op.Dot), encodeConflict(nil, c))
 }
 
 // Conflicts yields the conflicts of this partition that were not dismissed, oldest first, until yield returns false.
@@ -70,11 +60,9 @@ func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 // CountConflicts returns the number of [Partition.Conflicts]. It reads only their keys.
 func (p *Partition) CountConflicts() (n int, err error) {
 	v := p.View()
-	lo, hi := conflictRange(p.o.App)
-	err = v.snapshot.Scan(lo, hi, func(_, _ []byte) bool {
+	for range kv.All(v.snapshot, p.o.App.LocalKey(conflictName), &err) {
 		n++
-		return true
-	})
+	}
 	return n, errors.Join(err, v.Close())
 }
 

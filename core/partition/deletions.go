@@ -62,43 +62,35 @@ func (p *Copy) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fo
 func (p *Copy) deleteDeletions(tx *kv.Overlay) {
 	for _, name := range []string{deletedID, deletedSeq} {
 		lo := p.o.App.LocalKey(name)
-		hi := bytes.Clone(lo)
-		hi[len(hi)-1]++
-		tx.DeleteRange(lo, hi)
+		tx.DeleteRange(lo, kv.After(lo))
 	}
 }
 
 // forgetDeletion deletes the records of deletions before entry before.
-func (p *Copy) forgetDeletion(tx *kv.Overlay, before uint64) error {
+func (p *Copy) forgetDeletion(tx *kv.Overlay, before uint64) (err error) {
 	var keys [][]byte
-	var ids []string
-	err := tx.Scan(deletedSeqKey(p.o.App, 0), deletedSeqKey(p.o.App, before), func(key, id []byte) bool {
-		keys, ids = append(keys, bytes.Clone(key)), append(ids, string(id))
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		tx.Delete(keys[i])
-		switch note, err := tx.Get(deletedIDKey(p.o.App, id)); {
-		case isMissing(err):
-		case err != nil:
-			return err
-		case bytes.HasPrefix(note, keys[i][len(keys[i])-8:]): // unless a later input with the ID was deleted, too
-			tx.Delete(deletedIDKey(p.o.App, id))
+	for key, id := range kv.Range(tx, deletedSeqKey(p.o.App, 0), deletedSeqKey(p.o.App, before), &err) {
+		keys = append(keys, bytes.Clone(key))
+		of := deletedIDKey(p.o.App, string(id))
+		note, failed := kv.Find(tx, of)
+		if failed != nil {
+			return failed
+		}
+		if bytes.HasPrefix(note, key[len(key)-8:]) { // unless a later input with the ID was deleted, too
+			keys = append(keys, of)
 		}
 	}
-	return nil
+	for _, key := range keys {
+		tx.Delete(key)
+	}
+	return err
 }
 
 // deletion returns the recorded entry of the log that last deleted the input with an ID.
 func (p *Copy) deletion(id string) (by log.Entry, known bool, err error) {
-	note, err := p.o.Store.Get(deletedIDKey(p.o.App, id))
+	note, err := kv.Find(p.o.Store, deletedIDKey(p.o.App, id))
 	switch {
-	case isMissing(err):
-		return by, false, nil
-	case err != nil:
+	case err != nil || note == nil:
 		return by, false, err
 	case len(note) < 8:
 		return by, false, fmt.Errorf("%w: note of a deletion of %d bytes", kv.ErrCorrupt, len(note))

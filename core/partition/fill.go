@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -26,9 +27,8 @@ func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
 
 // PlacedKeys returns the bounds of all PlacedKeys: the first one, and the first key after them.
 func PlacedKeys(app catalog.AppID) (lo, hi []byte) {
-	lo, hi = app.LocalKey(placedNote), app.LocalKey(placedNote)
-	hi[len(hi)-1]++
-	return lo, hi
+	lo = app.LocalKey(placedNote)
+	return lo, kv.After(lo)
 }
 
 // Place adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other records
@@ -49,21 +49,9 @@ func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	return true
 }
 
-// hasStagedDerived reports whether derived records in the store wait for the rest of a snapshot.
-func (p *Copy) hasStagedDerived() (waits bool, err error) {
-	if p.cursor.Seq > 0 {
-		return false, nil
-	}
-	lo, hi := PlacedKeys(p.o.App)
-	err = p.o.Store.Scan(lo, hi, func(_, _ []byte) bool {
-		waits = true
-		return false
-	})
-	return waits, err
-}
-
-// fill is adopt for a store without inputs and a snapshot that takes several batches.
-func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks) error {
+// fill is adopt for a store without inputs and a snapshot that takes several batches. It writes derived records first, so that each input is
+// indexed completely, once.
+func (m *pullBatch) fill(ctx context.Context, s *Snapshot, states int) error {
 	p := m.p
 	if err := m.flush(); err != nil { // the state is torn now, and nothing below reads tx
 		return err
@@ -79,7 +67,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		}
 		return err
 	}
-	for i := derived.from; i < len(s.Chunks); i++ {
+	for i := max(states-1, 0); i < len(s.Chunks); i++ {
 		if s.isPlaced(i) {
 			continue
 		}
@@ -97,10 +85,10 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		defer p.index.Resume()
 	}
 	a := catalog.AdoptInto(p.o.Store, &b, p.o.App, m.record)
-	for i := range derived.before {
+	for i := range states {
 		pairs, err := s.pairs(i)
 		if err == nil {
-			err = a.Keys(ofState(pairs))
+			err = a.Keys(slices.DeleteFunc(pairs, func(x catalog.Pair) bool { return catalog.DerivedTable(x.Key) }))
 		}
 		if err == nil {
 			err = pour(p.batch)

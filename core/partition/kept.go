@@ -66,23 +66,6 @@ func frameKey(app catalog.AppID, set uint32, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(app.LocalKey(frameName), set), n)
 }
 
-// under returns the first key of the records with a name, and the first key after them.
-func under(app catalog.AppID, name string) (lo, hi []byte) {
-	lo = app.LocalKey(name)
-	hi = bytes.Clone(lo)
-	hi[len(hi)-1]++
-	return lo, hi
-}
-
-// frame returns the run as the replica keeps it. before is the chain of the log up to r.From.
-func (r *Run) frame(before log.Chain) *Frame {
-	rows := r.Rows
-	if rows == nil {
-		rows = log.EncodeRows(len(r.Entries), func(i int) *log.Op { return &r.Entries[i].Op })
-	}
-	return &Frame{Epoch: r.Epoch, From: r.From, To: r.To, Chain: r.Chain, Rows: rows, Seal: r.Seal, Before: before}
-}
-
 // addMark adds the last entry of a frame to marks.
 func addMark(marks []log.Mark, f *Frame) []log.Mark {
 	if n := len(marks) - 1; n >= 0 && marks[n].Epoch == f.Epoch {
@@ -95,12 +78,11 @@ func addMark(marks []log.Mark, f *Frame) []log.Mark {
 }
 
 // keepRun keeps a pulled run. An origin without a key of seals sends none, and takes nothing back.
-func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
+func (m *pullBatch) keepRun(f *Frame) error {
 	k := &m.note.kept
-	if len(r.Entries) == 0 || len(r.Seal) == 0 {
+	if f.From == f.To || len(f.Seal) == 0 {
 		return nil
 	}
-	f := r.frame(before)
 	k.bytes += m.putFrame(k.set, f)
 	k.marks = addMark(k.marks, f)
 	return m.limitKept(k.set, &k.bytes)
@@ -160,28 +142,25 @@ func (m *pullBatch) deleteStable() error {
 	})
 }
 
-// Keep adds a run of entries to those that replace the kept ones with the next snapshot. A run that does not follow the last one begins again.
-// before is the chain of the log up to r.From. Errors: ErrChain, kv.ErrFull, and others of kv. After an error the store is unchanged.
-func (p *Copy) Keep(r *Run, before log.Chain) error {
+// Keep adds a frame to those that replace the kept ones with the next snapshot. A frame that does not follow the last one begins again.
+// Errors: ErrChain, kv.ErrFull, and others of kv. After an error the store is unchanged.
+func (p *Copy) Keep(f *Frame) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
-	x := *r
-	x.Before = before
-	if _, err := x.check(Cursor{Epoch: r.Epoch, Seq: r.From, Chain: before}); err != nil {
-		return fmt.Errorf("keep: %w", err)
+	if !f.hasChain() {
+		return fmt.Errorf("keep entries %d to %d: %w", f.From+1, f.To, ErrChain)
 	}
 	if err := p.o.Store.Room(); err != nil {
 		return fmt.Errorf("keep: %w", err)
 	}
 	m := p.newMix()
 	k := &m.note.kept
-	if r.From != k.other.to {
+	if f.From != k.other.to {
 		p.tx.DeleteRange(frameKey(p.o.App, k.set+1, 0), frameKey(p.o.App, k.set+2, 0))
 		k.other = fetched{}
 	}
-	f := r.frame(before)
 	k.other.bytes += m.putFrame(k.set+1, f)
 	k.other.to, k.other.marks = f.To, addMark(k.other.marks, f)
 	if err := m.limitKept(k.set+1, &k.other.bytes); err != nil {
@@ -250,6 +229,12 @@ func (f *Frame) chainAt(seq uint64) (chain log.Chain, ok bool) {
 		chain = chain.Next(rows[i])
 	}
 	return chain, true
+}
+
+// hasChain reports whether the rows lead from Before to Chain, one for each entry.
+func (f *Frame) hasChain() bool {
+	chain, ok := f.chainAt(f.To)
+	return ok && chain == f.Chain
 }
 
 // scanFrames yields the frames of a set, starting at number from, in the order of their entries, until yield returns false.

@@ -18,7 +18,7 @@ import (
 func pullStable(t testing.TB, p *partition.Copy, stable uint64) {
 	t.Helper()
 	c := p.Cursor()
-	if _, err := p.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
+	if _, err := p.Pull(t.Context(), partition.Run{Frame: partition.Frame{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain}, Stable: stable}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,10 +49,7 @@ func TestKept(t *testing.T) {
 	}
 	var want []partition.Frame
 	for i, x := range sealedRuns(t, origin, 0) {
-		want = append(want, frameOf(&x))
-		if i%2 == 1 { // the same run without its bytes
-			x.Rows = nil
-		}
+		want = append(want, x.Frame)
 		if _, err := r.Pull(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
@@ -197,12 +194,12 @@ func TestKeptFrom(t *testing.T) {
 func keepSealed(t testing.TB, p *partition.Copy, origin *partition.Origin, after uint64) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, after) {
-		wrong := r.Before
-		wrong[0]++
-		if err := p.Keep(&r, wrong); !errors.Is(err, partition.ErrChain) {
+		wrong := r.Frame
+		wrong.Before[0]++
+		if err := p.Keep(&wrong); !errors.Is(err, partition.ErrChain) {
 			t.Fatalf("Keep of another log = %v", err)
 		}
-		if err := p.Keep(&r, r.Before); err != nil {
+		if err := p.Keep(&r.Frame); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +226,7 @@ func TestKeepForSnapshot(t *testing.T) {
 	keep := func(from int) {
 		t.Helper()
 		for _, x := range sealedRuns(t, other, 1)[from:] {
-			if err := r.Keep(&x, x.Before); err != nil {
+			if err := r.Keep(&x.Frame); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -283,18 +280,11 @@ func TestKeepBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := origin.Log().Chain(0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for at := uint64(0); at < origin.Log().Head(); at++ {
 		f := singleFrame(t, origin, at+1)
-		x := run(t, origin, partition.Cursor{Seq: at}, 1)
-		x.Seal = f.Seal
-		if err := p.Keep(&x, before); err != nil {
+		if err := p.Keep(&f); err != nil {
 			t.Fatal(err)
 		}
-		before = x.Chain
 	}
 	x, _ := export(t, origin, [32]byte{})
 	if err := p.Rebase(t.Context(), x.Snapshot); err != nil {

@@ -12,17 +12,13 @@ import (
 // defaultBatch is the size in bytes at which a Rebase begins another batch.
 const defaultBatch = 8 << 20
 
-// large is a snapshot that is installed in more than one batch:
+// A large snapshot is installed in more than one batch:
 //
 //	pin ── batch, torn ── batch ── … ── batch: cursor, pending operations, not torn ── unpin
 //	 │                                                                                  │
 //	previous views ───────────────────────────────────────────────────────────────── new views
 //
 // OpenCopy deletes an incomplete (torn) state.
-type large struct {
-	torn    bool          // the store has a part of the snapshot
-	watched []fold.Change // changes for the watcher at the end
-}
 
 // flush writes the overlay's changes to the store, to free memory.
 func (m *pullBatch) flush() error {
@@ -35,17 +31,17 @@ func (m *pullBatch) flush() error {
 	if err != nil {
 		return err
 	}
-	m.large.watched = nil
+	m.watched = nil
 	for _, x := range c.watched.Changes {
 		if x.After == nil || x.After.Code == catalog.InputPending {
-			m.large.watched = append(m.large.watched, x)
+			m.watched = append(m.watched, x)
 		}
 	}
-	c.watched, c.moved = fold.Outcome{}, func() {}
+	c.watched = fold.Outcome{}
 	if err := p.apply(c); err != nil {
 		return err
 	}
-	m.large.torn = true
+	m.torn = true
 	p.tx.Reset(p.o.Store)
 	m.adopted = nil
 	clear(m.ords)
@@ -55,10 +51,10 @@ func (m *pullBatch) flush() error {
 
 // rollBack ends a failed Rebase: it wipes an incomplete state. If that fails, the partition rejects all writes until it is opened again.
 func (m *pullBatch) rollBack() (err error) {
-	if m.large == nil {
+	if !m.large {
 		return nil
 	}
-	if m.large.torn {
+	if m.torn {
 		err = m.p.wipe()
 	}
 	defer m.p.locks.take(showing).unlock()

@@ -24,51 +24,67 @@ type thing struct {
 	made log.HLC // clock by which its maker made it
 }
 
-// find looks a thing up by its dot. Errors: catalog.ErrNotFound and those of kv.
-type find func(r catalog.Reader, dot log.Dot) (thing, error)
-
-// subject returns the thing that a body names by its dot, and the function that looks it up; the zero Dot: it names none.
-func subject(body log.Body) (log.Dot, find) {
-	switch b := body.(type) {
-	case *log.InputFetched:
-		return b.Input, findInput
-	case *log.InputLabels:
-		return b.Input, findInput
-	case *log.InputMeta:
-		return b.Input, findInput
-	case *log.InputGeo:
-		return b.Input, findInput
-	case *log.InputDelete:
-		return b.Input, findInput
-	case *log.OutputsPatch:
-		return b.Input, findInput
-	case *log.ModelPatch:
-		return b.Model, findModel
-	case *log.ModelDelete:
-		return b.Model, findModel
-	case *log.VersionTrain:
-		return b.Model, findModel
-	case *log.VersionResult:
-		return b.Model, findModel
-	case *log.VersionDelete:
-		return b.Model, findModel
-	case *log.WorkflowDelete:
-		return b.Workflow, findWorkflow
-	}
-	return log.Dot{}, nil
+// reference is a thing by the dot of the operation that made it; find is nil in the zero reference.
+type reference struct {
+	dot  log.Dot
+	find func(r catalog.Reader, dot log.Dot) (thing, error) // errors: catalog.ErrNotFound and those of kv
+	id   string                                             // ID of the thing in that operation, if the reference comes from it
 }
 
-// creation returns the function that looks the thing up that a body makes; nil: it makes none.
-func creation(body log.Body) find {
-	switch body.(type) {
-	case *log.InputCreate:
-		return findInput
-	case *log.ModelCreate:
-		return findModel
-	case *log.WorkflowCreate:
-		return findWorkflow
+// madeAt returns the clock by which the thing was made; 0: it is not in the state, or the reference is zero.
+func (x reference) madeAt(state catalog.Reader) (log.HLC, error) {
+	if x.find == nil {
+		return 0, nil
 	}
-	return nil
+	t, err := x.find(state, x.dot)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return 0, nil
+	}
+	return t.made, err
+}
+
+// subject returns the thing that a body names by its dot; zero: it names none.
+func subject(body log.Body) reference {
+	switch b := body.(type) {
+	case *log.InputFetched:
+		return reference{dot: b.Input, find: findInput}
+	case *log.InputLabels:
+		return reference{dot: b.Input, find: findInput}
+	case *log.InputMeta:
+		return reference{dot: b.Input, find: findInput}
+	case *log.InputGeo:
+		return reference{dot: b.Input, find: findInput}
+	case *log.InputDelete:
+		return reference{dot: b.Input, find: findInput}
+	case *log.OutputsPatch:
+		return reference{dot: b.Input, find: findInput}
+	case *log.ModelPatch:
+		return reference{dot: b.Model, find: findModel}
+	case *log.ModelDelete:
+		return reference{dot: b.Model, find: findModel}
+	case *log.VersionTrain:
+		return reference{dot: b.Model, find: findModel}
+	case *log.VersionResult:
+		return reference{dot: b.Model, find: findModel}
+	case *log.VersionDelete:
+		return reference{dot: b.Model, find: findModel}
+	case *log.WorkflowDelete:
+		return reference{dot: b.Workflow, find: findWorkflow}
+	}
+	return reference{}
+}
+
+// creation returns the thing that an operation makes; zero: it makes none.
+func creation(op *log.Op) reference {
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		return reference{op.Dot, findInput, b.ID}
+	case *log.ModelCreate:
+		return reference{op.Dot, findModel, b.ID}
+	case *log.WorkflowCreate:
+		return reference{op.Dot, findWorkflow, b.ID}
+	}
+	return reference{}
 }
 
 func findInput(r catalog.Reader, dot log.Dot) (thing, error) {
@@ -87,29 +103,26 @@ func findWorkflow(r catalog.Reader, dot log.Dot) (thing, error) {
 }
 
 // Subject returns the dot by which an operation's body names a thing; the zero Dot: it names none.
-func Subject(body log.Body) log.Dot {
-	dot, _ := subject(body)
-	return dot
-}
+func Subject(body log.Body) log.Dot { return subject(body).dot }
 
 // NameOf returns the ID of the thing that an operation's body names by its dot. It is empty for bodies without such a dot, and if this
 // store does not know the ID. If a pending operation deleted the thing, the confirmed state has the ID. If a pending operation
 // made it, that operation has the ID.
 func (p *Partition) NameOf(body log.Body) (id string, err error) {
-	dot, find := subject(body)
-	if dot == (log.Dot{}) {
+	x := subject(body)
+	if x.dot == (log.Dot{}) {
 		return "", nil
 	}
 	v := p.View()
 	for _, r := range []kv.Reader{v.snapshot, catalog.Before(v.snapshot, p.o.App)} {
-		t, failed := find(catalog.Read(r, p.o.App), dot)
+		t, failed := x.find(catalog.Read(r, p.o.App), x.dot)
 		if id, err = t.id, failed; !errors.Is(err, catalog.ErrNotFound) {
 			break
 		}
 		err = nil
 	}
 	if err = errors.Join(err, v.Close()); err == nil && id == "" {
-		id, err = p.side.madeName(dot)
+		id, err = p.side.madeName(x.dot)
 	}
 	return id, err
 }
@@ -120,17 +133,9 @@ func (p *Copy) madeName(dot log.Dot) (id string, err error) {
 	if at == 0 {
 		return "", nil
 	}
-	err = p.scanOwn(at-1, at, func(_ uint64, op log.Op) bool {
-		switch b := op.Body.(type) {
-		case *log.InputCreate:
-			id = b.ID
-		case *log.ModelCreate:
-			id = b.ID
-		case *log.WorkflowCreate:
-			id = b.ID
-		}
-		return false
-	})
+	for _, op := range p.local(at-1, at, &err) {
+		id = creation(&op).id
+	}
 	return id, err
 }
 
@@ -158,12 +163,9 @@ func (p *Copy) takeName(op *log.Op) (string, error) {
 		return "", err
 	}
 	key := nameKey(p.o.App, op.Dot)
-	noted, err := p.tx.Get(key)
-	switch {
-	case isMissing(err):
-		return id, nil
-	case err != nil:
-		return "", err
+	noted, err := kv.Find(p.tx, key)
+	if err != nil || noted == nil {
+		return id, err
 	}
 	if id == "" {
 		id = string(noted)

@@ -19,44 +19,41 @@ const earlyName = "early/"
 
 var oldNames = []string{earlyName, "left/", "life/", "moved/", "opened", "renamed/"}
 
-// oldOnce is the number of early deletions that become entries at once.
-const oldOnce = 512
-
-// dropOld deletes the records of version 0.1.0. The rules by which early deletions count must be in force.
-func (p *Partition) dropOld() (err error) {
+// dropOld deletes the records of version 0.1.0. The rules by which early deletions count must be in force. If the store is full, the next opening
+// does it.
+func (p *Partition) dropOld() error {
+	var drop kv.Batch
 	for _, name := range oldNames {
-		for more := true; more && err == nil; {
-			more, err = p.dropSome(name)
+		lo := p.o.App.LocalKey(name)
+		some, err := kv.Some(p.o.Store, lo)
+		if err != nil {
+			return err
+		}
+		if some {
+			drop.DeleteRange(lo, kv.After(lo))
 		}
 	}
-	return err
-}
-
-// dropSome deletes some of the records with a name. more reports whether there may be others.
-func (p *Partition) dropSome(name string) (more bool, err error) {
-	var drop kv.Batch
+	if drop.Len() == 0 {
+		return nil
+	}
 	var bodies []log.Body
-	lo, hi := under(p.o.App, name)
-	for key, value := range kv.Range(p.o.Store, lo, hi, &err) {
-		drop.Delete(bytes.Clone(key))
-		if body := earlyDeletion(bytes.Clone(value)); name == earlyName && body != nil {
+	var err error
+	for _, value := range kv.All(p.o.Store, p.o.App.LocalKey(earlyName), &err) {
+		if body := earlyDeletion(bytes.Clone(value)); body != nil {
 			bodies = append(bodies, body)
-		}
-		if more = drop.Len() == oldOnce; more {
-			break
 		}
 	}
 	switch {
-	case err != nil || drop.Len() == 0:
-		return false, err
+	case err != nil:
 	case len(bodies) == 0:
-		return more, p.o.Store.Apply(&drop)
+		err = p.o.Store.Apply(&drop)
+	default:
+		_, err = p.Submit(context.Background(), "", bodies, func(b *kv.Batch) { b.Append(&drop) })
 	}
-	_, err = p.Submit(context.Background(), "", bodies, func(b *kv.Batch) { replay(b, &drop) })
-	if errors.Is(err, kv.ErrFull) { // the next opening does it
-		return false, nil
+	if errors.Is(err, kv.ErrFull) {
+		return nil
 	}
-	return more, err
+	return err
 }
 
 // earlyDeletion returns the deletion in an early record; nil: it is the clock of an operation that deleted all.
@@ -98,9 +95,8 @@ func (p *Copy) keepOld() error {
 	var f Frame
 	rows, found := 0, false
 	var run uint32
-	lo, hi := under(p.o.App, keptName)
 	var err error
-	for key, value := range kv.Range(p.o.Store, lo, hi, &err) {
+	for key, value := range kv.All(p.o.Store, p.o.App.LocalKey(keptName), &err) {
 		x, failed := decodeKeptEntry(bytes.Clone(value))
 		if failed != nil {
 			return failed

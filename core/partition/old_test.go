@@ -22,7 +22,8 @@ func oldReplica(t *testing.T, origin *Origin) kv.Store {
 	n := p.replicaState
 	n.kept, n.oldKept = keptState{}, oldKept{run: 2, since: 3, bytes: 1000, epoch: n.cursor.Epoch, to: 9}
 	var b kv.Batch
-	b.DeleteRange(under(testApp, frameName))
+	frames := testApp.LocalKey(frameName)
+	b.DeleteRange(frames, kv.After(frames))
 	b.Put(noteKey(testApp), n.encode())
 	for _, x := range []struct {
 		run    log.Writer
@@ -81,12 +82,11 @@ func frameTest(t *testing.T, origin *Origin, from, to uint64) Frame {
 // pullTest pulls entries of an origin's log, up to an entry.
 func pullTest(t *testing.T, p *Copy, origin *Origin, to, stable uint64) {
 	t.Helper()
-	r := Run{From: p.Cursor().Seq, To: to, Epoch: origin.log.EpochOf(to).Epoch, Stable: stable}
+	r := Run{Frame: Frame{From: p.Cursor().Seq, To: to, Epoch: origin.log.EpochOf(to).Epoch}, Stable: stable}
 	if to > r.From {
-		f := frameTest(t, origin, r.From, to)
-		r.Rows, r.Seal, r.Before = f.Rows, f.Seal, f.Before
+		r.Frame = frameTest(t, origin, r.From, to)
 		var err error
-		if r.Entries, err = log.DecodeRows(f.Rows, r.From); err != nil {
+		if r.Entries, err = log.DecodeRows(r.Rows, r.From); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,9 +133,8 @@ func TestKeepOld(t *testing.T) {
 				t.Errorf("frame %s is %+v, want %+v", got[i], f, same)
 			}
 		}
-		lo, hi := under(testApp, keptName)
-		if err := store.Scan(lo, hi, func(_, _ []byte) bool { t.Error("an old entry is left"); return false }); err != nil {
-			t.Fatal(err)
+		if some, err := kv.Some(store, testApp.LocalKey(keptName)); err != nil || some {
+			t.Fatalf("old entries are left: %v, %v", some, err)
 		}
 		chain, err := origin.log.Chain(6)
 		if err != nil {

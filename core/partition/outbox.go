@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 
@@ -175,21 +176,26 @@ func (p *Copy) Outbox() (last, settled uint64) {
 func (p *Copy) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
 	confirmed := p.place().confirmed
 	after = confirmed.after(max(after, p.log.Floor()-1)) - 1
-	return p.scanOwn(after, p.log.Head(), func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
+	return p.LocalOps(after, func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
 }
 
 // LocalOps yields the operations in the outbox after a position with their positions, oldest first, until yield returns false: pending ones,
 // and confirmed ones that may not be stable.
 func (p *Copy) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
-	return p.scanOwn(after, p.log.Head(), yield)
-}
-
-// scanOwn yields the operations in the outbox with after < position ≤ last.
-func (p *Copy) scanOwn(after, last uint64, yield func(at uint64, op log.Op) bool) error {
-	if after = max(after, p.log.Floor()-1); after >= last {
+	if after = max(after, p.log.Floor()-1); after >= p.log.Head() {
 		return nil
 	}
-	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Seq, e.Op) && e.Seq < last })
+	return p.log.Read(after+1, func(e log.Entry) bool { return yield(e.Seq, e.Op) })
+}
+
+// local returns a loop over LocalOps up to a position. If reading fails, the loop ends and sets err.
+func (p *Copy) local(after, last uint64, err *error) iter.Seq2[uint64, log.Op] {
+	return func(yield func(uint64, log.Op) bool) {
+		failed := p.LocalOps(after, func(at uint64, op log.Op) bool { return at <= last && yield(at, op) && at < last })
+		if failed != nil {
+			*err = failed
+		}
+	}
 }
 
 // Secret returns the secret of a writer in the outbox; nil: it has none.
@@ -230,6 +236,7 @@ func (p *Copy) note(b *kv.Batch, ops []log.Op, t Token, first uint64) error {
 // leave deletes the records of the operations before position floor, which leave the outbox: their tokens, and writers without others.
 func (m *pullBatch) leave(floor uint64) (err error) {
 	p, w := m.p, m.p.outboxWriters()
+	var dropped [][]byte
 	for i := 0; i < len(w) && w[i].first < floor && err == nil; i++ {
 		last, done := floor-1, i+1 < len(w) && w[i+1].first <= floor
 		if done {
@@ -237,14 +244,14 @@ func (m *pullBatch) leave(floor uint64) (err error) {
 		}
 		lo, hi := log.Dot{Writer: w[i].writer}, log.Dot{Writer: w[i].writer, Seq: last - w[i].first + 2}
 		for key := range kv.Range(p.tx, tokenKey(p.o.App, lo), tokenKey(p.o.App, hi), &err) {
-			m.dropped = append(m.dropped, bytes.Clone(key))
+			dropped = append(dropped, bytes.Clone(key))
 		}
 		if done {
-			m.dropped = append(m.dropped, writerKey(p.o.App, w[i].writer))
+			dropped = append(dropped, writerKey(p.o.App, w[i].writer))
 			m.done = i + 1
 		}
 	}
-	for _, key := range m.dropped {
+	for _, key := range dropped {
 		p.tx.Delete(key)
 	}
 	if m.done > 0 {

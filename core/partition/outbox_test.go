@@ -222,9 +222,13 @@ func TestOutboxOfSite(t *testing.T) {
 	}
 	pull := func(stable uint64) {
 		t.Helper()
-		r := Run{Epoch: origin.Opening(), From: p.Cursor().Seq, To: origin.log.Head(), Stable: stable}
+		r := Run{Frame: Frame{Epoch: origin.Opening(), From: p.Cursor().Seq, To: origin.log.Head()}, Stable: stable}
 		if r.To > r.From {
-			if err := origin.log.Read(r.From+1, func(e log.Entry) bool { r.Entries = append(r.Entries, e); return true }); err != nil {
+			err := origin.log.Read(r.From+1, func(e log.Entry) bool {
+				r.Entries, r.Rows = append(r.Entries, e), log.AppendRow(r.Rows, log.Encode(nil, &e.Op))
+				return true
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

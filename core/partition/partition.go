@@ -72,7 +72,7 @@ type Partition struct {
 	closed  error           // reason for rejecting all writes; nil: open
 	shut    bool            // after Shut: appended operations are not folded either
 
-	tickets map[uint64]*ticket // by the first entry of each; guarded by waiting
+	tickets map[uint64][]fold.Verdict // verdicts that calls wait for, by the first entry of each; guarded by waiting
 }
 
 // side is the part of a partition that depends on its kind: the [Origin] or the [Copy] that contains it.
@@ -97,9 +97,6 @@ type side interface {
 	madeName(dot log.Dot) (id string, err error)
 }
 
-// ticket is a Submit that waits for its verdicts.
-type ticket struct{ verdicts []fold.Verdict }
-
 // newPartition returns a partition that is not open yet.
 func newPartition(o Options) *Partition {
 	if o.Rules == 0 {
@@ -109,7 +106,7 @@ func newPartition(o Options) *Partition {
 		o.Quota = noQuota{}
 	}
 	return &Partition{
-		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store), cleanupDue: true, tickets: map[uint64]*ticket{},
+		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store), cleanupDue: true, tickets: map[uint64][]fold.Verdict{},
 	}
 }
 

@@ -14,17 +14,12 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Run is a run of entries of the log that a replica pulls: those after From, up to To.
+// Run is a run of entries of the log that a replica pulls. Frame.Before counts only in the first run of a replica.
 type Run struct {
-	Epoch    log.Epoch
-	From, To uint64
-	Chain    log.Chain // chain of the log up to To
-	Entries  []log.Entry
-	Rows     []byte          // operations of the entries as the origin sent them, see [log.Rows]; nil: Entries has them
-	Before   log.Chain       // chain of the log up to From, for the first run of a replica
-	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
-	Seal     []byte          // seal by which the origin recognizes its log up to To; nil: none
-	Attach   func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
+	Frame
+	Entries []log.Entry     // of the frame
+	Stable  uint64          // last entry that the origin will never lose; 0: unchanged
+	Attach  func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
 }
 
 // OpVerdict is the origin's verdict on one of this replica's operations.
@@ -68,41 +63,21 @@ func (p *Copy) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 // check checks that a run follows the cursor, and returns the cursor after it. Only the chain shows that it does: the epoch of entries changes
 // with each opening of the log.
 func (r *Run) check(at Cursor) (Cursor, error) {
-	if at.Seq == 0 {
-		at.Chain = r.Before
+	if at.Seq > 0 {
+		r.Before = at.Chain
 	}
 	if r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From {
 		return at, fmt.Errorf("%d entries from %d to %d with the cursor at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
-	}
-	rows, err := r.encoded()
-	if err != nil {
-		return at, err
 	}
 	for i := range r.Entries {
 		if at.Seq++; r.Entries[i].Seq != at.Seq {
 			return at, fmt.Errorf("entry %d, want %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
 		}
-		at.Chain = at.Chain.Next(rows[i])
 	}
-	if at.Chain != r.Chain {
+	if !r.hasChain() {
 		return at, fmt.Errorf("entry %d: %w", at.Seq, ErrChain)
 	}
-	at.Epoch, at.Stable = r.Epoch, max(at.Stable, r.Stable)
-	return at, nil
-}
-
-// encoded returns the encoded operations of the entries.
-func (r *Run) encoded() (rows [][]byte, err error) {
-	if r.Rows != nil {
-		if rows, err = log.Rows(r.Rows); err == nil && len(rows) != len(r.Entries) {
-			err = fmt.Errorf("%d rows of %d entries: %w", len(rows), len(r.Entries), ErrCursor)
-		}
-		return rows, err
-	}
-	for i := range r.Entries {
-		rows = append(rows, log.Encode(nil, &r.Entries[i].Op))
-	}
-	return rows, nil
+	return Cursor{Epoch: r.Epoch, Seq: r.To, Chain: r.Chain, Stable: max(at.Stable, r.Stable)}, nil
 }
 
 // pull is Pull under its lock.
@@ -130,11 +105,7 @@ func (p *Copy) pull(r *Run) ([]OpVerdict, error) {
 	if err := m.entries(r.Entries); err != nil {
 		return nil, err
 	}
-	before := p.cursor.Chain
-	if p.cursor.Seq == 0 {
-		before = r.Before
-	}
-	if err := m.keepRun(r, before); err != nil {
+	if err := m.keepRun(&r.Frame); err != nil {
 		return nil, err
 	}
 	return m.verdicts, m.finish()
@@ -149,11 +120,11 @@ func (m *pullBatch) noteNewDerived(batch *kv.Batch) error {
 		if !ours || op.Kind != kv.KindPut || !catalog.DerivedTable(key) {
 			continue
 		}
-		_, err := p.o.Store.Get(op.Key)
-		if err != nil && !isMissing(err) {
+		have, err := kv.Find(p.o.Store, op.Key)
+		if err != nil {
 			return err
 		}
-		if err != nil {
+		if have == nil {
 			m.derivedKeys = append(m.derivedKeys, catalog.Pair{Key: bytes.Clone(key)})
 		}
 	}
@@ -187,10 +158,11 @@ type pullBatch struct {
 
 	derived     map[uint32]bool // ordinals of inputs whose derived records came
 	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any writer
-	large       *large          // a snapshot that takes more than one batch; nil: none
-	dropped     [][]byte        // records that leave the outbox
+	large       bool            // the batch is the last one of a large snapshot
+	torn        bool            // the store has a part of that snapshot
+	watched     []fold.Change   // changes by the earlier batches, for the watcher
 	done        int             // number of writers that leave the outbox
-	blank       bool            // the state had no input
+	blank       bool            // the state had no input, with and without pending operations
 	other       bool            // the snapshot belongs to another log, where an ordinal may mean another input
 	adopted     []fold.Change   // inputs that came while blank, instead of ords
 }
@@ -244,29 +216,26 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 // confirm records the log's verdicts on own operations. If an entry has the name of an operation, but another clock, another process has
 // given the name: a machine has continued from an image of its memory. The operations of that writer from this one on are then listed with
 // their content, and are no longer pending.
-func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own map[uint64]int) error {
-	p := m.p
+func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own map[uint64]int) (err error) {
 	positions := slices.Sorted(maps.Keys(own))
-	foreign := log.Writer(0) // writer whose later operations are listed
-	var failed error
-	err := p.scanOwn(positions[0]-1, p.log.Head(), func(at uint64, op log.Op) bool {
+	for at, op := range m.p.local(positions[0]-1, positions[len(positions)-1], &err) {
 		i, found := own[at]
-		switch {
-		case foreign != 0 && op.Dot.Writer == foreign && !m.note.confirmed.has(at):
-			failed = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName})
-		case !found:
-			return foreign != 0 || at < positions[len(positions)-1]
-		case entries[i].Op.MadeAt() != op.At:
-			foreign = op.Dot.Writer
-			p.spoil(foreign)
-			failed = m.list(&Conflict{Op: op, Seq: entries[i].Seq, Verdict: usedName})
-		default:
-			failed = m.verdict(&Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]})
+		if !found || m.note.confirmed.has(at) { // disown lists later operations of its writer
+			continue
 		}
 		m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
-		return failed == nil && (foreign != 0 || at < positions[len(positions)-1])
-	})
-	return errors.Join(err, failed)
+		c := Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]}
+		if entries[i].Op.MadeAt() == op.At {
+			err = m.verdict(&c)
+		} else {
+			c.Verdict = usedName
+			err = errors.Join(m.list(&c), m.disown(op.Dot))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Disown lists the pending operations of a writer, starting at one of them, as conflicts with their content, since the log has others by these
@@ -276,16 +245,9 @@ func (p *Copy) Disown(from log.Dot) error {
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
-	p.spoil(from.Writer)
 	err := p.foldLocked(p.log.Head())
 	if err == nil {
-		m := p.newMix()
-		if err = m.undo(); err == nil {
-			err = m.disown(from)
-		}
-		if err == nil {
-			err = m.finish()
-		}
+		err = p.rewrite(func(m *pullBatch) error { return m.disown(from) })
 	}
 	if err != nil {
 		p.forget()
@@ -295,16 +257,18 @@ func (p *Copy) Disown(from log.Dot) error {
 }
 
 // disown lists the pending operations of a writer, starting at one of them.
-func (m *pullBatch) disown(from log.Dot) error {
-	var failed error
-	err := m.p.scanOwn(0, m.p.log.Head(), func(at uint64, op log.Op) bool {
-		if op.Dot.Writer == from.Writer && op.Dot.Seq >= from.Seq && !m.note.confirmed.has(at) {
-			failed = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName})
-			m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
+func (m *pullBatch) disown(from log.Dot) (err error) {
+	m.p.spoil(from.Writer)
+	for at, op := range m.p.local(0, m.p.log.Head(), &err) {
+		if op.Dot.Writer != from.Writer || op.Dot.Seq < from.Seq || m.note.confirmed.has(at) {
+			continue
 		}
-		return failed == nil
-	})
-	return errors.Join(err, failed)
+		if err = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName}); err != nil {
+			return err
+		}
+		m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
+	}
+	return err
 }
 
 // usedName is the verdict on an operation whose name another process has given to another operation.
@@ -387,12 +351,11 @@ func (m *pullBatch) finish() error {
 func (m *pullBatch) refoldPending() (out fold.Outcome, err error) {
 	p := m.p
 	var entries []log.Entry
-	err = p.scanOwn(m.note.confirmed.after(p.log.Floor()-1)-1, p.seq, func(at uint64, op log.Op) bool {
+	for at, op := range p.local(m.note.confirmed.after(p.log.Floor()-1)-1, p.seq, &err) {
 		if !m.note.confirmed.has(at) {
 			entries = append(entries, log.Entry{Seq: at, Op: op})
 		}
-		return true
-	})
+	}
 	if err != nil || len(entries) == 0 {
 		return out, err
 	}
@@ -435,7 +398,7 @@ func (m *pullBatch) net(pending fold.Outcome) (changes, watched fold.Outcome, er
 		before = catalog.Read(nothing{}, p.o.App)
 	}
 	changes.DeletedAll = m.log.DeletedAll
-	if pending.DeletedAll && m.large != nil { // the store already has the undone state
+	if pending.DeletedAll && m.large { // the store already has the undone state
 		err := before.Inputs(0, func(in catalog.Input) bool {
 			m.ords[in.Ord] = true
 			return true
@@ -472,8 +435,8 @@ func (m *pullBatch) change(pending fold.Outcome) (c change, err error) {
 	if c.indexed, c.watched, err = m.net(pending); err != nil {
 		return c, err
 	}
-	if m.large != nil {
-		c.watched.Changes = append(m.large.watched, c.watched.Changes...)
+	if len(m.watched) > 0 {
+		c.watched.Changes = append(m.watched, c.watched.Changes...)
 	}
 	r := catalog.Read(m.p.tx, m.p.o.App)
 	if err := m.noteIndexable(r, c.indexed.Changes); err != nil {

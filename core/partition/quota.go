@@ -56,7 +56,7 @@ func (p *Origin) prepareOps(ops []log.Op) error {
 }
 
 // reserve reserves space for ops and replaces refused ones. A refused InputFetched ends its input with an error, and any other refused
-// operation becomes a log.Refused. with has the records that ops need; nil: none.
+// operation becomes a log.Refused. with has the records that ops need.
 func (p *Origin) reserve(ops []log.Op, with *kv.Batch) error {
 	refused, err := p.o.Quota.Reserve(ops)
 	if err != nil {
@@ -76,23 +76,17 @@ func (p *Origin) reserve(ops []log.Op, with *kv.Batch) error {
 
 // refuse replaces an operation's body. It records that the derived records of its picture may be unreferenced.
 func (p *Origin) refuse(op *log.Op, why string, with *kv.Batch) error {
-	owe := func(b *log.InputCreate) {
-		if with != nil && !b.Blob.IsZero() {
-			catalog.OwePicture(with, p.o.App, b.Blob, b.Crop)
-		}
-	}
-	switch b := op.Body.(type) {
-	case *log.InputFetched:
-		in, err := catalog.Read(p.o.Store, p.o.App).InputByDot(b.Input)
-		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
-			return err
-		}
-		owe(&log.InputCreate{Blob: b.Blob, Crop: in.Crop})
-		op.Body = &log.InputFetched{Input: b.Input, Code: catalog.InputOverQuota, Detail: why}
+	b, fetched := op.Body.(*log.InputFetched)
+	if !fetched {
+		scheduleCleanup(with, p.o.App, op.Body)
+		Refuse(op, QuotaRefused+why)
 		return nil
-	case *log.InputCreate:
-		owe(b)
 	}
-	Refuse(op, QuotaRefused+why)
+	in, err := catalog.Read(p.o.Store, p.o.App).InputByDot(b.Input)
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+		return err
+	}
+	scheduleCleanup(with, p.o.App, &log.InputCreate{Blob: b.Blob, Crop: in.Crop})
+	op.Body = &log.InputFetched{Input: b.Input, Code: catalog.InputOverQuota, Detail: why}
 	return nil
 }

@@ -1,13 +1,13 @@
 package partition
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -15,7 +15,7 @@ import (
 )
 
 // Rebase replaces the confirmed state by a snapshot and moves the cursor to it. Operations of the outbox that the snapshot does not
-// contain stay pending and are folded on top; none is lost. Rebase reads the chunks twice, in their order: first to check them, then to
+// contain stay pending and are folded on top; none is lost. Rebase reads the chunks twice, in their order: first to check the state, then to
 // install them. It writes only differences.
 //
 // Local operations between the confirmed ones and those that the snapshot contains got their verdicts in skipped entries. If the snapshot
@@ -79,8 +79,6 @@ func (m *pullBatch) install(ctx context.Context, s *Snapshot) error {
 	return m.confirmSnapshot(targets)
 }
 
-func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
-
 // record records the change of an input by a snapshot.
 func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	if m.blank {
@@ -95,23 +93,27 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > m.p.o.Rules {
 		return fmt.Errorf("snapshot with fold rules of version %d: %w", s.Fold, fold.ErrNewer)
 	}
-	var err error
-	if m.blank, err = m.noInputs(); err != nil {
-		return err
-	}
-	derived, err := m.verify(ctx, s)
+	visible, err := catalog.Read(m.p.o.Store, m.p.o.App).Counts()
 	if err != nil {
 		return err
 	}
-	if s.size() > uint64(m.p.batch) {
-		m.large = &large{}
+	confirmed, err := catalog.Read(m.p.tx, m.p.o.App).Counts()
+	if err != nil {
+		return err
 	}
-	switch {
-	case m.blank && m.large != nil:
-		err = m.fill(ctx, s, derived)
-	case m.blank:
-		err = m.begin(s, derived)
-	default:
+	m.blank = visible == catalog.Counts{} && confirmed == catalog.Counts{}
+	states, err := m.verify(ctx, s)
+	if err != nil {
+		return err
+	}
+	size := uint64(0)
+	for i := range s.Chunks {
+		size += s.Chunks[i].Size
+	}
+	m.large = size > uint64(m.p.batch)
+	if m.blank && m.large {
+		err = m.fill(ctx, s, states)
+	} else {
 		err = m.differ(s)
 	}
 	if err != nil {
@@ -122,76 +124,28 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// begin is adopt for a store without inputs. It writes derived records first, so that each input is indexed completely, once.
-func (m *pullBatch) begin(s *Snapshot, derived derivedChunks) (err error) {
-	for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
-		if !s.isPlaced(i) {
-			err = m.take(s, i, func(pairs []catalog.Pair) error {
-				catalog.PutPairs(m.p.tx, m.p.o.App, pairs)
-				return nil
-			})
+// differ is adopt for a store with inputs, and for a snapshot of one batch. It writes only differences.
+func (m *pullBatch) differ(s *Snapshot) error {
+	a, state := catalog.Adopt(m.p.tx, m.p.o.App, m.record), catalog.Read(m.p.tx, m.p.o.App)
+	for i := range s.Chunks {
+		if m.blank && s.isPlaced(i) {
+			continue
 		}
-	}
-	a := m.adopter()
-	for i := 0; i < derived.before && err == nil; i++ {
-		err = m.take(s, i, func(pairs []catalog.Pair) error { return a.Keys(ofState(pairs)) })
-	}
-	if err == nil {
-		err = a.End()
-	}
-	return err
-}
-
-// ofState returns the pairs that are not derived records. It changes pairs.
-func ofState(pairs []catalog.Pair) []catalog.Pair {
-	return slices.DeleteFunc(pairs, func(p catalog.Pair) bool { return catalog.DerivedTable(p.Key) })
-}
-
-// differ is adopt for a store with inputs. It writes only differences.
-func (m *pullBatch) differ(s *Snapshot) (err error) {
-	a, state := m.adopter(), catalog.Read(m.p.tx, m.p.o.App)
-	for i := 0; i < len(s.Chunks) && err == nil; i++ {
-		err = m.take(s, i, func(pairs []catalog.Pair) error {
-			err := a.Keys(pairs)
-			if err == nil {
-				err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
-			}
-			return err
-		})
-	}
-	if err == nil {
-		err = a.End()
-	}
-	return err
-}
-
-// take calls do with the keys of one chunk, and then frees memory for the next.
-func (m *pullBatch) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
-	pairs, err := s.pairs(i)
-	if err == nil {
-		err = do(pairs)
-	}
-	if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.batch {
-		err = m.flush()
-	}
-	if err != nil {
-		return fmt.Errorf("chunk %d: %w", i, err)
-	}
-	return nil
-}
-
-// noInputs reports whether the state has no input, with and without pending operations.
-func (m *pullBatch) noInputs() (empty bool, err error) {
-	empty = true
-	for _, r := range []kv.Reader{m.p.o.Store, m.p.tx} {
+		pairs, err := s.pairs(i)
 		if err == nil {
-			err = catalog.Read(r, m.p.o.App).Inputs(0, func(catalog.Input) bool {
-				empty = false
-				return false
-			})
+			err = a.Keys(pairs)
+		}
+		if err == nil && !m.blank { // otherwise the index gets the records with their inputs
+			err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
+		}
+		if err == nil && m.large && len(m.p.tx.Batch().Bytes()) > m.p.batch {
+			err = m.flush()
+		}
+		if err != nil {
+			return fmt.Errorf("chunk %d: %w", i, err)
 		}
 	}
-	return empty, err
+	return a.End()
 }
 
 // pairs returns the keys and values of a chunk.
@@ -208,33 +162,24 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	return pairs, err
 }
 
-// derivedChunks is the chunks of a snapshot with derived records: they start in chunk from, and the state ends before chunk before.
-type derivedChunks struct{ from, before int }
-
-// verify checks the chunks that adopt will read against their hashes, and the state in them against its digest.
-func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChunks, err error) {
+// verify checks the chunks that adopt will read, and the state in them against its digest. It returns the number of the chunks with the state.
+// Derived records follow the state, also in the last one of these chunks.
+func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (states int, err error) {
 	digest := fold.NewSummer()
 	var h catalog.Header
-	derived.from = len(s.Chunks)
 	for i := range s.Chunks {
 		if err := ctx.Err(); err != nil {
-			return derived, err
+			return 0, err
 		}
 		if m.blank && s.isPlaced(i) {
-			derived.from = min(derived.from, i)
 			continue
 		}
 		data, err := s.Read(i)
-		if err == nil && (s.Verified == nil || !s.Verified(i)) && blob.Sum(data) != s.Chunks[i].Hash {
-			err = ErrChunk
-		}
 		if err == nil {
 			err = Unpack(data, func(key, value []byte) bool {
 				if catalog.StateTable(key) {
 					digest.Add(key, value)
-					derived.before = i + 1
-				} else {
-					derived.from = min(derived.from, i)
+					states = i + 1
 				}
 				if catalog.IsHeader(key) {
 					h, err = catalog.DecodeHeader(value)
@@ -243,21 +188,13 @@ func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChu
 			})
 		}
 		if err != nil {
-			return derived, fmt.Errorf("chunk %d: %w", i, err)
+			return 0, fmt.Errorf("chunk %d: %w", i, err)
 		}
 	}
 	if digest.Sum() != s.Digest || h.Seq != s.Seq {
-		return derived, fmt.Errorf("snapshot of entry %d does not match its digest: %w", s.Seq, kv.ErrCorrupt)
+		return 0, fmt.Errorf("snapshot of entry %d does not match its digest: %w", s.Seq, kv.ErrCorrupt)
 	}
-	return derived, nil
-}
-
-// size returns the number of bytes of all chunks.
-func (s *Snapshot) size() (n uint64) {
-	for i := range s.Chunks {
-		n += s.Chunks[i].Size
-	}
-	return n
+	return states, nil
 }
 
 // confirmSnapshot finds the own operations that the snapshot contains. Those that it lacks are pending, also if another log had confirmed
@@ -285,12 +222,11 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		p.spoil(drawn)
 	}
 	of, foreign := log.Writer(0), log.Writer(0)
-	var failed error
-	err = p.scanOwn(0, last, func(at uint64, op log.Op) bool {
+	for at, op := range p.local(0, last, &err) {
 		if op.Dot.Writer != of {
 			of = op.Dot.Writer
-			if names, failed = state.Names(of); failed != nil {
-				return false
+			if names, err = state.Names(of); err != nil {
+				return err
 			}
 		}
 		place, known, made, other := m.note.cursor.Seq, names.Has(op.Dot.Seq), op.At, false
@@ -300,12 +236,11 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 		case op.Dot.Seq == names.Last():
 			made = cmp.Or(names.Newest, made)
 		case known:
-			var now log.HLC
-			now, failed = madeAt(state, op.Dot, creation(op.Body))
-			made = cmp.Or(now, made)
+			made, err = creation(&op).madeAt(state)
+			made = cmp.Or(made, op.At)
 		case targets[at] != 0:
 			var now log.HLC
-			now, failed = madeOf(state, op.Body)
+			now, err = subject(op.Body).madeAt(state)
 			other = now != 0 && now != targets[at]
 		}
 		if made != op.At {
@@ -313,18 +248,20 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 			p.spoil(of)
 		}
 		switch {
-		case failed != nil:
+		case err != nil:
 		case of == foreign || other:
-			failed = m.list(&Conflict{Op: op, Seq: place, Verdict: usedName})
+			err = m.list(&Conflict{Op: op, Seq: place, Verdict: usedName})
 		case !known:
-			return true
+			continue
 		case !before.has(at):
-			failed = m.findVerdict(op)
+			err = m.findVerdict(op)
+		}
+		if err != nil {
+			return err
 		}
 		m.note.confirmed = m.note.confirmed.add(at, place)
-		return failed == nil
-	})
-	return errors.Join(err, failed)
+	}
+	return err
 }
 
 // ownKept returns the kept entries of own operations up to a position, by position.
@@ -355,99 +292,56 @@ func (m *pullBatch) targets(s *Snapshot) (made map[uint64]log.HLC, err error) {
 		return made, nil
 	}
 	state := catalog.Read(m.p.o.Store, m.p.o.App)
-	var failed error
-	err = m.p.scanOwn(0, m.p.log.Head(), func(at uint64, op log.Op) bool {
-		made[at], failed = madeOf(state, op.Body)
-		return failed == nil
-	})
-	return made, errors.Join(err, failed)
-}
-
-// madeOf returns the clock by which the thing was made that an operation names by its dot; 0: it names none that is in the state.
-func madeOf(r catalog.Reader, body log.Body) (log.HLC, error) {
-	dot, find := subject(body)
-	return madeAt(r, dot, find)
-}
-
-// madeAt returns the clock by which a thing was made; 0: the state lacks it, or find is nil.
-func madeAt(r catalog.Reader, dot log.Dot, find find) (log.HLC, error) {
-	if find == nil {
-		return 0, nil
+	for at, op := range m.p.local(0, m.p.log.Head(), &err) {
+		if made[at], err = subject(op.Body).madeAt(state); err != nil {
+			return nil, err
+		}
 	}
-	t, err := find(r, dot)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return 0, nil
-	}
-	return t.made, err
+	return made, err
 }
 
-// findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect.
+// findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect. It folds the
+// operation again over the snapshot's state, without changing that state.
 func (m *pullBatch) findVerdict(op log.Op) error {
-	c, is, err := m.refold(op)
-	if err == nil && is {
-		err = m.list(&c)
-	}
-	return err
-}
-
-// refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
-// intended effect.
-func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	if _, feedback := op.Body.(*log.Feedback); feedback || log.Deletes(op.Body) {
-		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
+		return nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
 	w := catalog.Write(tx, p.o.App)
 	names, err := w.Names(op.Dot.Writer)
 	if err != nil {
-		return c, false, err
+		return err
 	}
 	names.Remove(op.Dot.Seq)
 	w.PutNames(op.Dot.Writer, &names)
 	verdicts, _, err := p.foldLocal(p.pending, tx, []log.Entry{{Op: op}})
 	p.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
-		return c, false, err
+		return err
 	}
-	v := verdicts[0]
-	c = Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: v}
+	v, lacks := verdicts[0], false
 	switch {
 	case v.Code == fold.Duplicate:
-		return c, v.Detail != "version" && v.Dot != op.Dot, nil
+		lacks = v.Detail != "version" && v.Dot != op.Dot
 	case v.Code != fold.OK: // a creation that had its effect may be stale by now
-		lives, err := madeLive(catalog.Read(p.tx, p.o.App), op.Dot)
-		return c, isConflict(v.Code) && !lives, err
-	case appends(op.Body):
-		return c, false, nil // folding it again adds the item again, in any case
+		var made log.HLC
+		made, err = creation(&op).madeAt(catalog.Read(p.tx, p.o.App))
+		lacks = isConflict(v.Code) && made == 0
+	case !appends(op.Body): // otherwise folding it again adds the item again, in any case
+		lacks, err = m.changes(tx.Batch())
+		v = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
 	}
-	changed, err := m.changes(tx.Batch())
-	c.Verdict = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
-	return c, changed, err
-}
-
-// madeLive reports whether a live thing was made by an operation.
-func madeLive(r catalog.Reader, dot log.Dot) (bool, error) {
-	for _, find := range []find{findInput, findModel, findWorkflow} {
-		if _, err := find(r, dot); !errors.Is(err, catalog.ErrNotFound) {
-			return err == nil, err
-		}
+	if err != nil || !lacks {
+		return err
 	}
-	return false, nil
+	return m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: v})
 }
 
 // appends reports whether an operation adds to a list.
 func appends(body log.Body) bool {
 	b, ok := body.(*log.InputMeta)
-	if !ok {
-		return false
-	}
-	for _, w := range b.Writes {
-		if w.Action == log.MetaAppend {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(b.Writes, func(w log.MetaWrite) bool { return w.Action == log.MetaAppend })
 }
 
 // changes reports whether a batch changes any record other than the position of the fold.
@@ -456,16 +350,13 @@ func (m *pullBatch) changes(b *kv.Batch) (bool, error) {
 		if catalog.Position(m.p.o.App, op.Key) {
 			continue
 		}
-		have, err := m.p.tx.Get(op.Key)
-		switch {
-		case isMissing(err):
-			if op.Kind == kv.KindPut {
-				return true, nil
-			}
-		case err != nil:
-			return false, err
-		case op.Kind != kv.KindPut || string(have) != string(op.Value):
-			return true, nil
+		have, err := kv.Find(m.p.tx, op.Key)
+		changed := have != nil
+		if op.Kind == kv.KindPut {
+			changed = have == nil || !bytes.Equal(have, op.Value)
+		}
+		if err != nil || changed {
+			return changed, err
 		}
 	}
 	return false, nil

@@ -58,7 +58,8 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 		"backwards":       {partition.ErrCursor, func(r *partition.Run) { r.To = 0; r.Entries = nil }},
 		"out of place":    {partition.ErrCursor, func(r *partition.Run) { r.Entries[0].Seq = 7 }},
 		"another chain":   {partition.ErrChain, func(r *partition.Run) { r.Chain[3]++ }},
-		"another entry":   {partition.ErrChain, func(r *partition.Run) { r.Entries[1].Op.By = "mallory" }},
+		"another entry":   {partition.ErrChain, func(r *partition.Run) { r.Rows[len(r.Rows)-1]++ }},
+		"another row":     {partition.ErrChain, func(r *partition.Run) { r.Rows = log.AppendRow(r.Rows, r.Rows) }},
 	} {
 		r := run(t, origin, c.Cursor(), 9)
 		x.edit(&r)
@@ -182,14 +183,9 @@ func TestRestoredOrigin(t *testing.T) {
 			submit(t, c.Copy, create(fmt.Sprint(i)))
 		}
 		c.push(t, origin, 9)
-		r := run(t, origin, c.Cursor(), 9)
+		r := run(t, origin, c.Cursor(), 2)
 		if r.Stable = 0; stable {
 			r.Stable = 2
-		}
-		r.To, r.Entries = 2, r.Entries[:2]
-		var err error
-		if r.Chain, err = origin.Log().Chain(2); err != nil {
-			t.Fatal(err)
 		}
 		if _, err := c.Pull(context.Background(), r); err != nil {
 			t.Fatal(err)

@@ -158,7 +158,7 @@ func (p *Copy) open() (err error) {
 	}
 	if err == nil && p.rules != p.o.Rules {
 		p.rules = p.o.Rules
-		err = p.refoldAll()
+		err = p.rewrite(func(*pullBatch) error { return nil }) // another program has folded the pending operations
 	}
 	if err == nil {
 		err = p.foldRest()
@@ -186,7 +186,10 @@ func (p *Copy) tidies() (bool, error) {
 	if p.confirmed.after(p.log.Floor()-1) <= p.seq {
 		return false, nil // the deletions of pending operations may be undone
 	}
-	waits, err := p.hasStagedDerived()
+	if p.cursor.Seq > 0 {
+		return true, nil
+	}
+	waits, err := kv.Some(p.o.Store, p.o.App.LocalKey(placedNote)) // for the rest of a snapshot
 	return !waits, err
 }
 
@@ -224,7 +227,11 @@ func (p *Copy) meet(ctx context.Context, base [32]byte) error {
 	defer v.Close()
 	lacking, err := p.index.At(v.Reader).Lacking(base)
 	if errors.Is(err, index.ErrSpace) {
-		return p.unknown(v, base)
+		h, err := v.Header()
+		if err != nil || !p.index.Has(h.Base) { // such a new replica finds nothing until its origin switches to a known network
+			return err
+		}
+		return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
 	}
 	if err != nil {
 		return err
@@ -244,14 +251,4 @@ func (p *Copy) meet(ctx context.Context, base [32]byte) error {
 		dots = dots[:0]
 	}
 	return nil
-}
-
-// unknown returns the error of a switch to a network for which the index has no space. It returns nil if the index has no space of the
-// present network either: such a new replica finds nothing until its origin switches to a known network.
-func (p *Copy) unknown(v *View, base [32]byte) error {
-	h, err := v.Header()
-	if err != nil || !p.index.Has(h.Base) {
-		return err
-	}
-	return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
 }

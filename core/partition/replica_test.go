@@ -46,10 +46,10 @@ func openReplica(t testing.TB, store kv.Store) *testReplica {
 // run returns the next entries of a log for a replica, at most n.
 func run(t tb, of *partition.Origin, at partition.Cursor, n int) partition.Run {
 	t.Helper()
-	r := partition.Run{From: at.Seq, To: at.Seq}
-	if n > 0 {
+	r := partition.Run{Frame: partition.Frame{From: at.Seq, To: at.Seq}}
+	if n = min(n, log.MaxRows); n > 0 {
 		err := of.Log().Read(at.Seq+1, func(e log.Entry) bool {
-			r.Entries = append(r.Entries, e)
+			r.Entries, r.Rows = append(r.Entries, e), log.AppendRow(r.Rows, log.Encode(nil, &e.Op))
 			return len(r.Entries) < n
 		})
 		if err != nil {
@@ -72,13 +72,19 @@ func run(t tb, of *partition.Origin, at partition.Cursor, n int) partition.Run {
 }
 
 // pull pulls at most n entries and returns the verdicts on the replica's operations.
-func (c *testReplica) pull(t testing.TB, of *partition.Origin, n int) []partition.OpVerdict {
+func (c *testReplica) pull(t testing.TB, of *partition.Origin, n int) (all []partition.OpVerdict) {
 	t.Helper()
-	verdicts, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
-	if err != nil {
-		t.Fatal(err)
+	for more := true; more; {
+		r := run(t, of, c.Cursor(), n)
+		verdicts, err := c.Pull(context.Background(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, verdicts...)
+		n -= len(r.Entries)
+		more = n > 0 && len(r.Entries) == log.MaxRows
 	}
-	return verdicts
+	return all
 }
 
 // push sends at most n pending operations.

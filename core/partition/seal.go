@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -21,28 +22,16 @@ func (p *Origin) openSeal() error {
 	if p.o.App == catalog.Control {
 		return nil
 	}
-	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
-	if err == nil {
-		p.sealKey = append([]byte(nil), key...)
-		return nil
+	key, err := kv.Find(p.o.Store, p.o.App.LocalKey(sealName))
+	if err == nil && key == nil && p.o.Secret != [32]byte{} {
+		key = p.o.Secret[:]
+		var b kv.Batch
+		b.Put(p.o.App.LocalKey(sealName), key)
+		if err = kv.Sync(p.o.Store, &b); errors.Is(err, kv.ErrFull) { // the next opening creates the key
+			return nil
+		}
 	}
-	if !isMissing(err) || p.o.Secret == [32]byte{} {
-		return ignoreMissing(err)
-	}
-	var b kv.Batch
-	b.Put(p.o.App.LocalKey(sealName), p.o.Secret[:])
-	err = kv.Sync(p.o.Store, &b)
-	if errors.Is(err, kv.ErrFull) { // the next opening creates the key
-		return nil
-	}
-	p.sealKey = append([]byte(nil), p.o.Secret[:]...)
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if isMissing(err) {
-		return nil
-	}
+	p.sealKey = bytes.Clone(key)
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrChunk is returned for an invalid chunk of a snapshot, and for a chunk whose hash differs from the listed one.
+// ErrChunk is returned for an invalid chunk of a snapshot, and for one that the snapshot lacks.
 var ErrChunk = errors.New("chunk does not belong to the snapshot")
 
 // Snapshot is the state of a log up to one entry. A replica that joins late installs it instead of pulling the log from its beginning:
@@ -38,12 +38,8 @@ type Snapshot struct {
 	Objects []Chunk // objects of the versions; no chunk contains them
 	Lacked  bool    // the log lacked the replica's place, so an ordinal may mean another input
 
-	// Read returns the bytes of a chunk by its number.
+	// Read returns the bytes of a chunk by its number, which have its hash.
 	Read func(i int) ([]byte, error)
-
-	// Verified reports that the bytes of a chunk were checked against its hash when it came. Otherwise, or if it is nil, Rebase checks
-	// them.
-	Verified func(i int) bool
 
 	// Placed reports that a chunk has only derived records, which the replica's store already contains; nil: no chunk is placed. Rebase
 	// then reads the chunk only if the replica has inputs. See [PlacedKey].
@@ -112,11 +108,6 @@ func (x *Export) list(l *log.Store) (err error) {
 	}
 	c.end()
 	x.Digest = digest.Sum()
-	return x.listObjects()
-}
-
-// listObjects lists the manifests of the versions, by hash.
-func (x *Export) listObjects() error {
 	return x.view.Objects(func(h blob.Hash, size int) bool {
 		x.Objects = append(x.Objects, Chunk{Hash: h, Size: uint64(size)})
 		return true

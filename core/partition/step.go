@@ -98,32 +98,16 @@ func (p *Partition) AddDerived(dots []log.Dot, put func(w kv.Writer, inputs []ca
 		inputs = append(inputs, in)
 	}
 	put(p.tx, inputs)
-	if p.index == nil {
-		return p.o.Store.Apply(p.tx.Batch())
-	}
-	if err := p.index.StageDerived(p.tx, inputs); err != nil {
-		p.index.Discard()
-		return fmt.Errorf("index: %w", err)
-	}
-	defer p.locks.take(showing).unlock()
-	if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
-		p.index.Discard()
-		return err
-	}
-	p.index.ConfirmStage()
-	return nil
+	return p.apply(change{analysed: inputs})
 }
 
 // Forget marks the derived records of a base model for deletion by the next Steps.
 func (p *Partition) Forget(base [32]byte) error {
-	defer p.locks.take(folding).unlock()
-	if err := p.whyClosed(); err != nil {
-		return err
-	}
-	var b kv.Batch
-	catalog.OweBase(&b, p.o.App, base)
-	p.cleanupDue = true
-	return p.o.Store.Apply(&b)
+	return p.Tidy(func(tx *kv.Overlay) error {
+		catalog.OweBase(tx, p.o.App, base)
+		p.cleanupDue = true
+		return nil
+	})
 }
 
 // Tidy makes the writes of do visible in one batch, without an operation. It is for cleanup that the partition cannot do by itself. The

@@ -50,13 +50,13 @@ func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.
 	}
 	err = wait()
 	if err == nil {
-		err = p.foldTo(first + uint64(len(t.verdicts)) - 1)
+		err = p.foldTo(first + uint64(len(t)) - 1)
 	}
 	p.drop(first)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
-	return t.verdicts[:len(bodies)], span, nil
+	return t[:len(bodies)], span, nil
 }
 
 // addNames is [fold.AddNames] for the current view.
@@ -69,8 +69,8 @@ func (p *Partition) addNames(bodies []log.Body) ([]log.Body, error) {
 	return named, errors.Join(err, v.Close())
 }
 
-// append names the operations and appends them. first is the entry of the first operation.
-func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, span Span, t *ticket, wait func() error, err error) {
+// append names the operations and appends them. first is the entry of the first operation, and t the ticket for their verdicts.
+func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, span Span, t []fold.Verdict, wait func() error, err error) {
 	if err := p.o.Quota.Prepare(bodies); err != nil {
 		return 0, span, nil, nil, err
 	}
@@ -235,11 +235,10 @@ type picture struct {
 
 // change is the effect of the overlay's batch.
 type change struct {
-	indexed  fold.Outcome          // changes for the index
-	analysed []catalog.Input       // otherwise unchanged inputs whose derived records come with the batch
-	watched  fold.Outcome          // changes for the watcher
-	moved    func()                // runs while the batch becomes visible
-	write    func(*kv.Batch) error // writes the batch; nil: the store's Apply
+	indexed  fold.Outcome    // changes for the index
+	analysed []catalog.Input // otherwise unchanged inputs whose derived records come with the batch
+	watched  fold.Outcome    // changes for the watcher
+	moved    func()          // runs while the batch becomes visible; nil: the batch changes no state that views show
 }
 
 // apply makes the overlay's batch visible, together with the changes of the index.
@@ -254,11 +253,8 @@ func (p *Partition) apply(c change) error {
 			return fmt.Errorf("index: %w", err)
 		}
 	}
-	if c.write == nil {
-		c.write = p.o.Store.Apply
-	}
 	defer p.locks.take(showing).unlock()
-	if err := c.write(p.tx.Batch()); err != nil {
+	if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
 		if p.index != nil {
 			p.index.Discard()
 		}
@@ -270,15 +266,17 @@ func (p *Partition) apply(c change) error {
 	if p.o.Watch != nil && (c.watched.DeletedAll || len(c.watched.Changes) > 0) {
 		p.o.Watch(c.watched)
 	}
-	c.moved()
-	p.moves++
-	p.cleanupDue = true
+	if c.moved != nil {
+		c.moved()
+		p.moves++
+		p.cleanupDue = true
+	}
 	return nil
 }
 
 // expect adds a ticket for n entries. The first of them is entry first.
-func (p *Partition) expect(first uint64, n int) *ticket {
-	t := &ticket{verdicts: make([]fold.Verdict, n)}
+func (p *Partition) expect(first uint64, n int) []fold.Verdict {
+	t := make([]fold.Verdict, n)
 	defer p.locks.take(waiting).unlock()
 	p.tickets[first] = t
 	return t
@@ -295,9 +293,9 @@ func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 	defer p.locks.take(waiting).unlock()
 	end := first + uint64(len(verdicts))
 	for start, t := range p.tickets {
-		lo, hi := max(start, first), min(start+uint64(len(t.verdicts)), end)
+		lo, hi := max(start, first), min(start+uint64(len(t)), end)
 		if lo < hi {
-			copy(t.verdicts[lo-start:hi-start], verdicts[lo-first:])
+			copy(t[lo-start:hi-start], verdicts[lo-first:])
 		}
 	}
 }

@@ -188,8 +188,7 @@ const lostFor = "restore: "
 
 // CheckSeal returns ErrSeal if the log never had the entries of a frame. A log without a key has no seals.
 func (p *Origin) CheckSeal(f *Frame) error {
-	chain, ok := f.chainAt(f.To)
-	if !ok || chain != f.Chain || p.sealKey == nil || !hmac.Equal(f.Seal, p.Seal(f.To, f.Chain)) {
+	if !f.hasChain() || p.sealKey == nil || !hmac.Equal(f.Seal, p.Seal(f.To, f.Chain)) {
 		return fmt.Errorf("entries %d to %d: %w", f.From+1, f.To, ErrSeal)
 	}
 	return nil
@@ -252,11 +251,11 @@ func (t *taking) refersToUsed(op *log.Op) bool {
 // compare lists an operation that the log has if the origin has refused it since. An operation that was listed for its missing picture or
 // manifest is no longer a conflict once that has come.
 func (t *taking) compare(op *log.Op) error {
-	why, err := t.p.o.Store.Get(refusedKey(t.p.o.App, op.Dot))
-	if err == nil {
+	why, err := kv.Find(t.p.o.Store, refusedKey(t.p.o.App, op.Dot))
+	if why != nil {
 		t.lose(op, string(why))
 	}
-	if err = ignoreMissing(err); err != nil || t.missing[op.Dot] != "" {
+	if err != nil || t.missing[op.Dot] != "" {
 		return err
 	}
 	c, err := t.p.Conflict(op.Dot)

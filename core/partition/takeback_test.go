@@ -78,7 +78,6 @@ func sealedRuns(t testing.TB, origin *partition.Origin, after uint64) (runs []pa
 	l := origin.Log()
 	for after < l.Head() {
 		r := run(t, origin, partition.Cursor{Seq: after}, int(min(l.EpochOf(after+1).To-after, log.MaxRows)))
-		r.Rows = log.EncodeRows(len(r.Entries), func(i int) *log.Op { return &r.Entries[i].Op })
 		r.Seal, r.Stable = origin.Seal(r.To, r.Chain), 0
 		var err error
 		if r.Before, err = l.Chain(after); err != nil {
@@ -117,13 +116,9 @@ func framesOf(t testing.TB, p *partition.Copy) (frames []partition.Frame, number
 func framesAfter(t testing.TB, origin *partition.Origin, after uint64) (frames []partition.Frame) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, after) {
-		frames = append(frames, frameOf(&r))
+		frames = append(frames, r.Frame)
 	}
 	return frames
-}
-
-func frameOf(r *partition.Run) partition.Frame {
-	return partition.Frame{Epoch: r.Epoch, From: r.From, To: r.To, Chain: r.Chain, Rows: r.Rows, Seal: r.Seal, Before: r.Before}
 }
 
 // takeBack has a log take frames back. missing has the reason for each operation without its picture.
@@ -227,13 +222,13 @@ func TestTakeBack(t *testing.T) {
 // singleFrame returns one entry of an origin's log as a frame.
 func singleFrame(t testing.TB, origin *partition.Origin, seq uint64) partition.Frame {
 	t.Helper()
-	r := run(t, origin, partition.Cursor{Seq: seq - 1}, 1)
-	before, err := origin.Log().Chain(seq - 1)
-	if err != nil {
+	f := run(t, origin, partition.Cursor{Seq: seq - 1}, 1).Frame
+	var err error
+	if f.Before, err = origin.Log().Chain(seq - 1); err != nil {
 		t.Fatal(err)
 	}
-	rows := log.EncodeRows(1, func(int) *log.Op { return &r.Entries[0].Op })
-	return partition.Frame{Epoch: r.Epoch, From: seq - 1, To: seq, Chain: r.Chain, Rows: rows, Seal: origin.Seal(seq, r.Chain), Before: before}
+	f.Seal = origin.Seal(seq, f.Chain)
+	return f
 }
 
 // TestTakeBackPicture: a log takes an operation back without its picture, and lists it. It lists it no more once the picture has come, and does
@@ -309,6 +304,40 @@ func TestTakeBackRefused(t *testing.T) {
 		if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &creation)) || !strings.Contains(c[0].Verdict.Detail, "the token was revoked") {
 			t.Errorf("again %v: conflicts %+v", secondRestore, c)
 		}
+	}
+}
+
+// fullQuota is a quota that has no space for any operation.
+type fullQuota struct{}
+
+func (fullQuota) Prepare([]log.Body) error         { return nil }
+func (fullQuota) Cancel([]log.Op)                  {}
+func (fullQuota) Settle([]log.Entry, fold.Outcome) {}
+
+func (fullQuota) Reserve(ops []log.Op) (refused []string, err error) {
+	for range ops {
+		refused = append(refused, "no space")
+	}
+	return refused, nil
+}
+
+// TestTakeBackOverQuota: a restored log has no space for an operation that it had before, when its replica sends it again. Another replica
+// gives the operation back. It is listed with its content.
+func TestTakeBackOverQuota(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	ops := writerOps(edge, 1, create("a"))
+	accept(t, origin, ops)
+	p, err := partition.OpenOrigin(partition.Options{Store: image, App: app, Clock: clock, Epoch: log.Epoch{2}, Secret: [32]byte{1}, Quota: fullQuota{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept(t, p, ops)
+	takeBack(t, p, framesAfter(t, origin, origin.Log().Head()-1), nil)
+	c := conflictsOf(t, p)
+	if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &ops[0])) || !strings.Contains(c[0].Verdict.Detail, "no space") {
+		t.Errorf("conflicts %+v", c)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -30,11 +31,8 @@ func tokenKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, tokenN
 // TokenOf returns the token of an operation in the outbox. It is zero for an operation without a token, and for operations of earlier
 // program versions, which stored none.
 func (p *Copy) TokenOf(dot log.Dot) (Token, error) {
-	data, err := p.o.Store.Get(tokenKey(p.o.App, dot))
-	if isMissing(err) {
-		return Token{}, nil
-	}
-	if err != nil {
+	data, err := kv.Find(p.o.Store, tokenKey(p.o.App, dot))
+	if err != nil || data == nil {
 		return Token{}, err
 	}
 	t, err := decodeToken(data)

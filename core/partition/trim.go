@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -41,18 +42,10 @@ const (
 )
 
 func (k *Retention) defaults() {
-	if k.Age <= 0 {
-		k.Age = keepAge
-	}
-	if k.Entries == 0 {
-		k.Entries = keepEntries
-	}
-	if k.MaxOffline <= 0 {
-		k.MaxOffline = keepOffline
-	}
-	if k.Writes <= 0 {
-		k.Writes = keepWrites
-	}
+	k.Age = cmp.Or(max(k.Age, 0), keepAge)
+	k.Entries = cmp.Or(k.Entries, keepEntries)
+	k.MaxOffline = cmp.Or(max(k.MaxOffline, 0), keepOffline)
+	k.Writes = cmp.Or(max(k.Writes, 0), keepWrites)
 }
 
 // trimState is the marks of the log, and the time at which Step next moves the horizon.
@@ -129,15 +122,14 @@ func (p *Origin) readMarks() error {
 	if t.known {
 		return nil
 	}
-	data, err := p.o.Store.Get(marksKey(p.o.App))
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return err
+	data, err := kv.Find(p.o.Store, marksKey(p.o.App))
+	if err == nil && data != nil {
+		var x trimMarks
+		x, err = decodeTrimMarks(data)
+		t.marks = x.marks
 	}
-	if t.marks, err = decodeMarks(data); err != nil {
-		return err
-	}
-	t.known = true
-	return nil
+	t.known = err == nil
+	return err
 }
 
 // Stable returns the last entry that replicas need not store for a restore of an older backup: it was trimmed, or the marks show that it is
@@ -179,23 +171,13 @@ func (p *Origin) mark(now time.Time, seq uint64) (old uint64, err error) {
 		return old, nil
 	}
 	err = p.Tidy(func(tx *kv.Overlay) error {
-		tx.Put(marksKey(p.o.App), encodeMarks(marks))
+		tx.Put(marksKey(p.o.App), encodeTrimMarks(nil, &trimMarks{marks}))
 		return nil
 	})
 	if err == nil {
 		t.marks = marks
 	}
 	return old, err
-}
-
-func encodeMarks(marks []mark) []byte { return encodeTrimMarks(nil, &trimMarks{marks}) }
-
-func decodeMarks(data []byte) ([]mark, error) {
-	if data == nil {
-		return nil, nil
-	}
-	x, err := decodeTrimMarks(data)
-	return x.marks, err
 }
 
 // horizonEvery is the number of moves of the horizon in the time Retention.MaxOffline.

@@ -2,16 +2,20 @@ package partition
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// refoldAll folds the pending operations again that a program with other rules has folded.
-func (p *Copy) refoldAll() error {
+// rewrite undoes the pending operations, calls do, and folds again those that are still pending.
+func (p *Copy) rewrite(do func(m *pullBatch) error) error {
 	m := p.newMix()
 	err := m.undo()
+	if err == nil {
+		err = do(m)
+	}
 	if err == nil {
 		err = m.finish()
 	}
@@ -20,13 +24,8 @@ func (p *Copy) refoldAll() error {
 
 // withoutDeletions returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be
 // undone.
-func withoutDeletions(out fold.Outcome) (t fold.Outcome) {
-	for _, c := range out.Changes {
-		if c.After != nil {
-			t.Changes = append(t.Changes, c)
-		}
-	}
-	return t
+func withoutDeletions(out fold.Outcome) fold.Outcome {
+	return fold.Outcome{Changes: slices.DeleteFunc(slices.Clone(out.Changes), func(c fold.Change) bool { return c.After == nil })}
 }
 
 // noteUndo adds to w the undo records of the keys that a batch changes over base, unless they have one. A range delete needs one record
@@ -36,30 +35,43 @@ func (p *Copy) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 	if err != nil {
 		return err
 	}
-	n := undoNotes{w: w, base: base, app: p.o.App, some: some, seen: map[string]bool{}}
+	note := func(key, value []byte) error { // a nil value means no such key
+		known := false
+		if some {
+			known, err = catalog.HasUndo(base, p.o.App, key)
+		}
+		if err == nil && !known {
+			catalog.PutUndo(w, p.o.App, key, value)
+		}
+		return err
+	}
+	seen := map[string]bool{} // keys of single operations
 	for _, op := range operations(b) {
-		if op.Kind != kv.KindDeleteRange {
-			n.key(op.Key)
-			continue
-		}
-		hi := op.Value
-		if bytes.Equal(hi, kv.End()) {
-			hi = nil
-		}
-		err := base.Scan(op.Key, hi, func(key, value []byte) bool {
-			if value == nil {
-				value = []byte{} // nil means no key; the key exists
+		if op.Kind == kv.KindDeleteRange {
+			hi := op.Value
+			if bytes.Equal(hi, kv.End()) {
+				hi = nil
 			}
-			if !n.seen[string(key)] {
-				n.note(key, value)
+			for key, value := range kv.Range(base, op.Key, hi, &err) {
+				if value == nil {
+					value = []byte{} // the key exists
+				}
+				if err := note(key, value); err != nil {
+					return err
+				}
 			}
-			return n.failed == nil
-		})
-		if n.failed == nil {
-			n.failed = err
+		} else if !seen[string(op.Key)] {
+			seen[string(op.Key)] = true
+			var value []byte
+			if value, err = kv.Find(base, op.Key); err == nil {
+				err = note(op.Key, value)
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return n.failed
+	return nil
 }
 
 // operations returns a copy of the operations of a batch, so that the caller may add to the batch.
@@ -69,42 +81,4 @@ func operations(b *kv.Batch) []kv.Op {
 		ops = append(ops, op)
 	}
 	return ops
-}
-
-// undoNotes writes undo records.
-type undoNotes struct {
-	w      kv.Writer
-	base   kv.Reader
-	app    catalog.AppID
-	some   bool            // base has undo records
-	seen   map[string]bool // keys that key has handled
-	failed error
-}
-
-// key writes the undo record of one key.
-func (n *undoNotes) key(key []byte) {
-	if n.failed != nil || n.seen[string(key)] {
-		return
-	}
-	n.seen[string(key)] = true
-	value, err := n.base.Get(key)
-	switch {
-	case err == nil:
-		n.note(key, value)
-	case isMissing(err):
-		n.note(key, nil)
-	default:
-		n.failed = err
-	}
-}
-
-// note writes an undo record with the old value of a key, unless base has one; a nil value means no such key.
-func (n *undoNotes) note(key, value []byte) {
-	known := false
-	if n.some {
-		known, n.failed = catalog.HasUndo(n.base, n.app, key)
-	}
-	if n.failed == nil && !known {
-		catalog.PutUndo(n.w, n.app, key, value)
-	}
 }

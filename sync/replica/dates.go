@@ -127,7 +127,7 @@ func (m *Machine) attach(records *kv.Batch) error {
 	}
 	c := m.p.Cursor()
 	_, err := m.p.Pull(context.Background(), partition.Run{
-		Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Attach: func(b *kv.Batch) { b.Append(records) },
+		Frame: partition.Frame{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain}, Attach: func(b *kv.Batch) { b.Append(records) },
 	})
 	return err
 }

@@ -107,7 +107,7 @@ func (m *Machine) fillEntries(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	err = m.p.Keep(&r, e.Before)
+	err = m.p.Keep(&r.Frame)
 	switch {
 	case errors.Is(err, partition.ErrChain) || isOriginFault(err):
 		return fmt.Errorf("%w: %w", errAnswer, err)

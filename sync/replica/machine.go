@@ -37,7 +37,7 @@ type Partition interface {
 	KeptFrom(have uint64, chain log.Chain) (uint64, error)
 	KeptAfter(from uint64, yield func(n uint64, f partition.Frame) bool) error
 	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
-	Keep(r *partition.Run, before log.Chain) error
+	Keep(f *partition.Frame) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Disown(from log.Dot) error
 	ReadConfirmed(do func(r kv.Reader) error) error

@@ -288,7 +288,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 
 // runOf decodes a run of the protocol. It returns an error if the number of entries is wrong.
 func runOf(e *wire.Entries) (r partition.Run, err error) {
-	r = partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Before: e.Before, Chain: e.Chain, Rows: e.Rows, Seal: e.Seal}
+	r.Frame = partition.Frame{Epoch: e.Epoch, From: e.From, To: e.To, Before: e.Before, Chain: e.Chain, Rows: e.Rows, Seal: e.Seal}
 	if r.Entries, err = log.DecodeRows(e.Rows, e.From); err == nil && uint64(len(r.Entries)) != e.To-e.From {
 		err = fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(r.Entries), e.From, e.To)
 	}
@@ -324,7 +324,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 	}
 	if k.Stable > c.Stable {
 		_, err := m.p.Pull(context.Background(), partition.Run{
-			Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: min(k.Stable, k.Head),
+			Frame: partition.Frame{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain}, Stable: min(k.Stable, k.Head),
 		})
 		if errors.Is(err, partition.ErrChain) {
 			m.diverged(l, err)

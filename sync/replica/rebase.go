@@ -396,8 +396,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 			}
 			return data, err
 		},
-		Verified: func(int) bool { return true }, // checked on arrival, or by stagedChunk
-		Placed:   func(i int) bool { return r.placed[i] },
+		Placed: func(i int) bool { return r.placed[i] },
 	}
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)

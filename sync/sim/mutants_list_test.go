@@ -76,13 +76,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "undo records of deleted ranges are missing", file: "core/partition/undo.go",
-		from: "			if !n.seen[string(key)] {",
-		to:   "			if !n.seen[string(key)] && !$ {",
+		from: "range kv.Range(base, op.Key, hi, &err) {\n",
+		to:   "range kv.Range(base, op.Key, hi, &err) {\n				if $ {\n					continue\n				}\n",
 	},
 	{
 		name: "undo records are overwritten", file: "core/partition/undo.go",
-		from: "n.failed == nil && !known {",
-		to:   "n.failed == nil && (!known || $) {",
+		from: "err == nil && !known {",
+		to:   "err == nil && (!known || $) {",
 	},
 	{
 		name: "pending inputs take the log's ordinals", file: "core/fold/pending.go",
@@ -301,8 +301,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "pulled entries are not kept", file: "core/partition/kept.go",
-		from: "	if len(r.Entries) == 0 || len(r.Seal) == 0 {",
-		to:   "	if len(r.Entries) == 0 || len(r.Seal) == 0 || $ {",
+		from: "	if f.From == f.To || len(f.Seal) == 0 {",
+		to:   "	if f.From == f.To || len(f.Seal) == 0 || $ {",
 	},
 	{
 		name: "kept frames go before they are stable", file: "core/partition/kept.go",

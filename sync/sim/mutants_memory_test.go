@@ -8,8 +8,8 @@ func init() { mutants = append(mutants, memoryMutants...) }
 var memoryMutants = []mutant{
 	{
 		name: "an entry confirms an operation by its name", test: "TestConvergeMemory", file: "core/partition/pull.go",
-		from: "		case entries[i].Op.MadeAt() != op.At:\n",
-		to:   "		case entries[i].Op.MadeAt() != op.At && !$:\n",
+		from: "		if entries[i].Op.MadeAt() == op.At {\n",
+		to:   "		if entries[i].Op.MadeAt() == op.At || $ {\n",
 	},
 	{
 		name: "a snapshot confirms an operation by its name", test: "TestConvergeMemory", file: "core/partition/rebase.go",

@@ -141,6 +141,8 @@ func pullFrame(p *partition.Copy, body []byte) error {
 	if uint64(len(entries)) != e.To-e.From {
 		return fmt.Errorf("%d entries from %d to %d", len(entries), e.From, e.To)
 	}
-	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Before: e.Before, Entries: entries, Rows: e.Rows})
+	_, err = p.Pull(context.Background(), partition.Run{
+		Frame: partition.Frame{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Before: e.Before, Rows: e.Rows}, Entries: entries,
+	})
 	return err
 }

@@ -126,7 +126,9 @@ func (c *Copy) TryPull(t testing.TB) error {
 	t.Helper()
 	p := c.Partition(t)
 	at := p.Cursor()
-	r := partition.Run{Epoch: at.Epoch, From: at.Seq, To: at.Seq, Chain: at.Chain, Attach: func(b *kv.Batch) { carry(t, c.Origin, b) }}
+	r := partition.Run{
+		Frame: partition.Frame{Epoch: at.Epoch, From: at.Seq, To: at.Seq, Chain: at.Chain}, Attach: func(b *kv.Batch) { carry(t, c.Origin, b) },
+	}
 	if _, err := p.Pull(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +139,9 @@ func (c *Copy) tryPull(t testing.TB, also func(*kv.Batch)) error {
 	t.Helper()
 	from, origin := c.Partition(t), originOf(t, c.Origin).Log()
 	at := from.Cursor()
-	r := partition.Run{Epoch: origin.EpochOf(origin.Head()).Epoch, From: at.Seq, To: at.Seq, Attach: also}
+	r := partition.Run{Frame: partition.Frame{Epoch: origin.EpochOf(origin.Head()).Epoch, From: at.Seq, To: at.Seq}, Attach: also}
 	err := origin.Read(at.Seq+1, func(e log.Entry) bool {
-		r.Entries = append(r.Entries, e)
+		r.Entries, r.Rows = append(r.Entries, e), log.AppendRow(r.Rows, log.Encode(nil, &e.Op))
 		r.To = e.Seq
 		return true
 	})
