@@ -13,14 +13,14 @@ import (
 // MaxRows is the maximum number of operations in rows.
 const MaxRows = 512
 
-// EncodeRows returns rows with operations. It panics if there are more than MaxRows.
-func EncodeRows(n int, op func(i int) *Op) (rows []byte) {
-	if n > MaxRows {
+// EncodeRows returns rows with ops. It panics if there are more than MaxRows.
+func EncodeRows(ops []Op) (rows []byte) {
+	if len(ops) > MaxRows {
 		panic("log: too many operations for rows")
 	}
 	var row []byte
-	for i := range n {
-		row = Encode(row[:0], op(i))
+	for i := range ops {
+		row = Encode(row[:0], &ops[i])
 		rows = AppendRow(rows, row)
 	}
 	return rows

@@ -482,7 +482,7 @@ func TestTakeBackForged(t *testing.T) {
 		"another chain":     {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Chain[3]++ }},
 		"another beginning": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Before[3]++ }},
 		"another operation": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
-			f.Rows = log.EncodeRows(1, func(int) *log.Op { return &mallory })
+			f.Rows = log.EncodeRows([]log.Op{mallory})
 		}},
 		"one operation more": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
 			f.Rows = log.AppendRow(f.Rows, log.Encode(nil, &mallory))

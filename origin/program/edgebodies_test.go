@@ -114,7 +114,7 @@ func (e *signingEdge) session() log.Epoch {
 func (e *signingEdge) push(opening log.Epoch, ops []log.Op) {
 	e.t.Helper()
 	for len(ops) > 0 {
-		m := wire.Push{App: e.app, Opening: opening, Writer: e.writer, Secret: e.secret, Rows: wire.EncodeOps(ops)}
+		m := wire.Push{App: e.app, Opening: opening, Writer: e.writer, Secret: e.secret, Rows: log.EncodeRows(ops)}
 		status, answer := e.send("POST", "/v2/sync/push", "", m.Encode())
 		got, err := wire.DecodePushed(answer)
 		if status != 200 || err != nil || len(got.Verdicts) > 0 || got.Accepted < ops[0].Dot.Seq {
@@ -179,7 +179,7 @@ func TestEdgesThatSignAsBefore(t *testing.T) {
 			},
 		}
 	}
-	if n := len(wire.EncodeOps(heavy)); n < 4<<20 {
+	if n := len(log.EncodeRows(heavy)); n < 4<<20 {
 		t.Fatalf("the push has %d bytes", n)
 	}
 	e.push(epoch, heavy)

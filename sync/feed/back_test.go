@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -246,7 +247,7 @@ func TestBackRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			entries[0].Op.Body = body
-			e.Rows = wire.EncodeEntries(entries)
+			e.Rows = logtest.Rows(entries)
 			e.Chain = e.Before.Next(log.Encode(nil, &entries[0].Op))
 		})(m)
 	}
@@ -339,7 +340,7 @@ func TestBackWithoutKey(t *testing.T) {
 	p := w.partition(w.App)
 	r := w.join(w.App, w.Key)
 	ops := r.next(concepts(1)...)
-	e := wire.Entries{Epoch: p.Opening(), From: 7, To: 8, Rows: wire.EncodeOps(ops), Chain: log.Chain{}.Next(log.Encode(nil, &ops[0]))}
+	e := wire.Entries{Epoch: p.Opening(), From: 7, To: 8, Rows: log.EncodeRows(ops), Chain: log.Chain{}.Next(log.Encode(nil, &ops[0]))}
 	for _, seal := range [][]byte{nil, {}, make([]byte, 32)} {
 		e.Seal = seal
 		m := wire.Back{App: w.App, Opening: p.Opening(), Frames: [][]byte{e.Encode()}}
@@ -454,7 +455,7 @@ func backOf(t testing.TB, w *world, p *partition.Origin, from, to uint64) wire.B
 		return e.Seq < to
 	})
 	if err == nil {
-		e.Rows = wire.EncodeEntries(entries)
+		e.Rows = logtest.Rows(entries)
 		e.Before, err = p.Log().Chain(from)
 	}
 	if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/testkit"
@@ -65,7 +66,7 @@ func TestHostileReplica(t *testing.T) {
 			m := wire.Push{App: x.app, Opening: w.partition(x.app).Opening(), Writer: x.writer, Secret: x.secret}
 			change(&x, &m, &op)
 			if m.Rows == nil {
-				m.Rows = wire.EncodeOps([]log.Op{op})
+				m.Rows = log.EncodeRows([]log.Op{op})
 			}
 			return x.ask("POST", "/v2/sync/push", m.Encode())
 		}
@@ -89,7 +90,7 @@ func TestHostileReplica(t *testing.T) {
 		}
 	}
 	forge := func(e *wire.Entries, op log.Op) {
-		e.From, e.To, e.Rows = e.To, e.To+1, wire.EncodeOps([]log.Op{op})
+		e.From, e.To, e.Rows = e.To, e.To+1, log.EncodeRows([]log.Op{op})
 		e.Before, e.Chain = e.Chain, e.Chain.Next(log.Encode(nil, &op))
 	}
 	get := func(method, path string, body []byte) func() api.Response {
@@ -152,17 +153,17 @@ func TestHostileReplica(t *testing.T) {
 		{"the operations before it are missing", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
 			later.Dot.Seq++
-			m.Rows = wire.EncodeOps([]log.Op{later})
+			m.Rows = log.EncodeRows([]log.Op{later})
 		})},
 		{"operations in another order", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
 			later.Dot.Seq++
-			m.Rows = wire.EncodeOps([]log.Op{later, *op})
+			m.Rows = log.EncodeRows([]log.Op{later, *op})
 		})},
 		{"a gap within", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
 			later.Dot.Seq += 2
-			m.Rows = wire.EncodeOps([]log.Op{*op, later})
+			m.Rows = log.EncodeRows([]log.Op{*op, later})
 		})},
 		{"what was pushed before, again", 200, get("POST", "/v2/sync/push", recorded.Encode())},
 		{"something else by the newest name that the log has", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
@@ -186,7 +187,7 @@ func TestHostileReplica(t *testing.T) {
 				t.Fatal(err)
 			}
 			slices.Reverse(entries)
-			e.Rows, e.Chain = wire.EncodeEntries(entries), e.Before
+			e.Rows, e.Chain = logtest.Rows(entries), e.Before
 			for i := range entries {
 				e.Chain = e.Chain.Next(log.Encode(nil, &entries[i].Op))
 			}
@@ -229,7 +230,7 @@ func TestHostileReplica(t *testing.T) {
 			m.Rows = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
 		})},
 		{"more operations than a message has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Rows = bytes.Repeat(wire.EncodeOps([]log.Op{*op}), wire.MaxOps+1)
+			m.Rows = bytes.Repeat(log.EncodeRows([]log.Op{*op}), wire.MaxOps+1)
 		})},
 		{"a length beyond the body", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
 			m.Rows = []byte{0xff, 0xff, 0xff, 0x7f}

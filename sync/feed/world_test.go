@@ -236,7 +236,7 @@ func (r *replica) next(bodies ...log.Body) []log.Op {
 }
 
 func (r *replica) push(ops []log.Op) wire.Push {
-	return wire.Push{App: r.app, Opening: r.w.partition(r.app).Opening(), Writer: r.writer, Secret: r.secret, Rows: wire.EncodeOps(ops)}
+	return wire.Push{App: r.app, Opening: r.w.partition(r.app).Opening(), Writer: r.writer, Secret: r.secret, Rows: log.EncodeRows(ops)}
 }
 
 // mustPush pushes operations, and fails the test unless the answer is 200.

@@ -21,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -411,7 +412,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 			out = o.before(out, entries, q.Get("vectors") == "q16")
 		}
 		to := since + uint64(len(entries))
-		e := wire.Entries{Epoch: of.Epoch, From: since, To: to, Before: o.chain(since), Chain: o.chain(to), Rows: wire.EncodeEntries(entries)}
+		e := wire.Entries{Epoch: of.Epoch, From: since, To: to, Before: o.chain(since), Chain: o.chain(to), Rows: logtest.Rows(entries)}
 		if o.seals {
 			e.Seal = o.part.Seal(to, e.Chain)
 		}

@@ -67,7 +67,7 @@ func (m *Machine) startPush(l *lane) error {
 	p := wire.Push{
 		App: m.o.App.String(), Opening: m.session.opening,
 		Writer: m.push.first.Writer, Secret: m.secretOf(m.push.first.Writer), Gap: m.push.gap == m.push.first.Writer,
-		Rows: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
+		Rows: log.EncodeRows(ops), For: behalves(ops), Tokens: tokens,
 	}
 	err = m.p.LocalOps(m.push.at-2, func(at uint64, op log.Op) bool {
 		if at+1 == m.push.at && op.Dot.Writer == p.Writer {

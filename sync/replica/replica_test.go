@@ -239,7 +239,7 @@ func TestForeignIsRefused(t *testing.T) {
 			editEntries(a, x, func(m *wire.Entries) { m.Chain[0]++ })
 		},
 		"an entry is missing": func(a *replica.Ask, x *replica.Answer) {
-			editEntries(a, x, func(m *wire.Entries) { m.Rows = wire.EncodeOps(nil) })
+			editEntries(a, x, func(m *wire.Entries) { m.Rows = log.EncodeRows(nil) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,11 +19,11 @@ func BenchmarkBlock(b *testing.B) {
 		for i := range ops {
 			ops[i] = kind.op(tr)
 		}
-		block := wire.EncodeOps(ops)
+		block := log.EncodeRows(ops)
 		b.Run("encode/"+kind.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				wire.EncodeOps(ops)
+				log.EncodeRows(ops)
 			}
 			b.ReportMetric(float64(wire.MaxOps)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 		})

@@ -55,13 +55,13 @@ func TestBlock(t *testing.T) {
 		for i := range want {
 			want[i] = anyOp(t)
 		}
-		block := wire.EncodeOps(want)
+		block := log.EncodeRows(want)
 		got, err := wire.DecodeOps(block)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sameBytes(t, want, got)
-		if again := wire.EncodeOps(got); !bytes.Equal(again, block) {
+		if again := log.EncodeRows(got); !bytes.Equal(again, block) {
 			t.Fatalf("encoded again %x, was %x", again, block)
 		}
 	})
@@ -76,7 +76,7 @@ func TestTrafficBlock(t *testing.T) {
 		for i := range ops {
 			ops[i] = kinds[(i*round)%len(kinds)]()
 		}
-		got, err := wire.DecodeOps(wire.EncodeOps(ops))
+		got, err := wire.DecodeOps(log.EncodeRows(ops))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestEntriesFollow(t *testing.T) {
 	for i := range 30 {
 		entries = append(entries, log.Entry{Seq: 101 + uint64(i), Op: tr.patch()})
 	}
-	got, err := log.DecodeRows(wire.EncodeEntries(entries), 100)
+	got, err := log.DecodeRows(logtest.Rows(entries), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +104,9 @@ func TestCutBlock(t *testing.T) {
 	tr := newTraffic(4)
 	ops := []log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove(), tr.patch(), {Body: &log.Horizon{At: 5}}}
 	ops[0].Extra.Op = protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300)
-	block, whole := wire.EncodeOps(ops), map[int]int{}
+	block, whole := log.EncodeRows(ops), map[int]int{}
 	for i := range ops {
-		whole[len(wire.EncodeOps(ops[:i]))] = i
+		whole[len(log.EncodeRows(ops[:i]))] = i
 	}
 	for n := range block {
 		got, err := wire.DecodeOps(block[:n])
@@ -120,7 +120,7 @@ func TestCutBlock(t *testing.T) {
 // can be encoded again.
 func TestFlippedBlock(t *testing.T) {
 	tr := newTraffic(6)
-	block := wire.EncodeOps([]log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove(), {Body: &log.Horizon{At: 5}}})
+	block := log.EncodeRows([]log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove(), {Body: &log.Horizon{At: 5}}})
 	for i := range len(block) * 8 {
 		flipped := bytes.Clone(block)
 		flipped[i/8] ^= 1 << (i % 8)
@@ -138,7 +138,7 @@ func checkBlock(t *testing.T, data []byte) {
 		}
 		return
 	}
-	second, err := wire.DecodeOps(wire.EncodeOps(first))
+	second, err := wire.DecodeOps(log.EncodeRows(first))
 	if err != nil {
 		t.Fatalf("what was read cannot be read again: %v", err)
 	}
@@ -160,7 +160,7 @@ func checkBlock(t *testing.T, data []byte) {
 
 // TestForgedBlock decodes blocks that no encoder writes.
 func TestForgedBlock(t *testing.T) {
-	good := wire.EncodeOps([]log.Op{{Dot: log.Dot{Writer: 2, Seq: 1}, At: 3 << 16, Body: &log.InputDelete{}}})
+	good := log.EncodeRows([]log.Op{{Dot: log.Dot{Writer: 2, Seq: 1}, At: 3 << 16, Body: &log.InputDelete{}}})
 	for name, data := range map[string][]byte{
 		"an empty row":                  {0},
 		"another version":               {1, 2},
@@ -182,7 +182,7 @@ func TestForgedBlock(t *testing.T) {
 // TestBlockMemory: the largest block of a frame takes a bounded amount of memory, also if it decodes to many labels.
 func TestBlockMemory(t *testing.T) {
 	op := log.Op{Dot: log.Dot{Writer: 1, Seq: 1}, Body: &log.InputLabels{Labels: make([]log.Label, wire.MaxBody/2/wire.MaxOps-8)}}
-	block := bytes.Repeat(wire.EncodeOps([]log.Op{op}), wire.MaxOps)
+	block := bytes.Repeat(log.EncodeRows([]log.Op{op}), wire.MaxOps)
 	if len(block) > wire.MaxBody {
 		t.Fatalf("block of %d bytes, want at most %d", len(block), wire.MaxBody)
 	}
@@ -201,10 +201,10 @@ func TestBlockMemory(t *testing.T) {
 func FuzzDecodeOps(f *testing.F) {
 	tr := newTraffic(9)
 	for _, body := range logtest.Bodies() {
-		f.Add(wire.EncodeOps([]log.Op{{Dot: log.Dot{Writer: 1, Seq: 1}, At: 1 << 16, By: "key", Body: body}}))
+		f.Add(log.EncodeRows([]log.Op{{Dot: log.Dot{Writer: 1, Seq: 1}, At: 1 << 16, By: "key", Body: body}}))
 	}
 	ops := []log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove()}
 	ops[1].Extra.Op = protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300)
-	f.Add(wire.EncodeOps(ops))
+	f.Add(log.EncodeRows(ops))
 	f.Fuzz(func(t *testing.T, data []byte) { checkBlock(t, data) })
 }

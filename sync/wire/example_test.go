@@ -13,7 +13,7 @@ func ExampleReader() {
 		{Dot: log.Dot{Writer: 2, Seq: 41}, By: "key", Body: &log.InputCreate{ID: "ramen"}},
 		{Dot: log.Dot{Writer: 2, Seq: 42}, By: "key", Body: &log.InputLabels{Input: log.Dot{Writer: 2, Seq: 41}, Labels: []log.Label{{Concept: "soup", Value: log.True}}}},
 	}
-	entries := wire.Entries{From: 1200, To: 1202, Rows: wire.EncodeOps(ops)}
+	entries := wire.Entries{From: 1200, To: 1202, Rows: log.EncodeRows(ops)}
 	done := wire.End{Why: wire.WhyDone}
 	stream := wire.AppendFrame(nil, wire.TypeEntries, entries.Encode())
 	stream = wire.AppendFrame(stream, wire.TypeEnd, done.Encode())
@@ -55,11 +55,4 @@ func ExampleSession_Agree() {
 	_, _, err := s.Agree(wire.Support{Min: 1, Max: 1, Schema: 1, Features: []string{"columns"}})
 	fmt.Println(err)
 	// Output: unsupported features: braids
-}
-
-// A block has each operation as in the log, after its length.
-func ExampleEncodeOps() {
-	op := log.Op{Dot: log.Dot{Writer: 2, Seq: 41}, At: 1_790_000_000_000 << 16, By: "k", Body: &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 300}}}
-	fmt.Printf("% x\n", wire.EncodeOps([]log.Op{op}))
-	// Output: 1b 01 08 02 10 29 19 00 00 00 6c 50 c4 a0 01 22 01 6b aa 01 07 0a 05 08 01 10 ac 02
 }

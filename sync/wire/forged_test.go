@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -54,7 +55,7 @@ func run(tr *traffic, rng *rand.Rand, at log.Chain) ([]byte, []log.Entry) {
 		entries = append(entries, log.Entry{Seq: m.From + 1 + uint64(len(entries)), Op: op})
 		at = at.Next(log.Encode(nil, &op))
 	}
-	m.To, m.Chain, m.Rows = m.From+uint64(len(entries)), at, wire.EncodeEntries(entries)
+	m.To, m.Chain, m.Rows = m.From+uint64(len(entries)), at, logtest.Rows(entries)
 	return m.Encode(), entries
 }
 

@@ -64,7 +64,7 @@ func goldenMessages() []message {
 	hash := blob.Hash(count(32, 0xa0))
 	chunks := []wire.Chunk{{Hash: hash, Size: 300}}
 	entries := &wire.Entries{
-		Epoch: epoch, From: 1200, To: 1208, Chain: chain, Rows: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Before: log.Chain(epoch), Extra: unknown,
+		Epoch: epoch, From: 1200, To: 1208, Chain: chain, Rows: log.EncodeRows(goldenOps()), Seal: count(32, 0x60), Before: log.Chain(epoch), Extra: unknown,
 	}
 	earlier := protowire.AppendBytes(protowire.AppendTag(nil, 13, protowire.BytesType), hash[:]) // hash of a core module
 	return []message{
@@ -93,7 +93,7 @@ func goldenMessages() []message {
 		&wire.Keepalive{Now: 1_790_000_000_000, ExpiresIn: 600, Extra: unknown},
 		&wire.End{Why: wire.WhyShutdown, Detail: "restarting", WaitMillis: 2000, Extra: unknown},
 		&wire.Push{
-			App: "app", Opening: epoch, Writer: 1<<62 + 3, Secret: count(16, 0x70), Before: 5 << 16, Gap: true, Rows: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+			App: "app", Opening: epoch, Writer: 1<<62 + 3, Secret: count(16, 0x70), Before: 5 << 16, Gap: true, Rows: log.EncodeRows(goldenOps()[:1]), Extra: unknown,
 			For: []wire.Delegation{{First: 41, Last: 41, Subject: "client", Token: "jti", Issued: 1_790_000_000_000, Scopes: []string{"Inputs:Add"}}},
 		},
 		&wire.Pushed{
@@ -115,7 +115,7 @@ func goldenMessages() []message {
 // goldenTokens returns a push that names the tokens of its operations.
 func goldenTokens() *wire.Push {
 	return &wire.Push{
-		App: "app", Writer: 3, Secret: []byte("secret"), Rows: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+		App: "app", Writer: 3, Secret: []byte("secret"), Rows: log.EncodeRows(goldenOps()[:1]), Extra: unknown,
 		Tokens: []wire.Tokens{{First: 41, Last: 42, Client: "client", Generation: 300}, {First: 43, Last: 43, Client: "client", Generation: 301}},
 	}
 }
@@ -129,7 +129,7 @@ func TestGolden(t *testing.T) {
 	stream := wire.AppendFrame(nil, wire.TypeCheckpoint, messages[6].Encode())
 	stream = wire.AppendFrame(stream, wire.Optional+1, []byte("passed over"))
 	stream = wire.AppendFrame(stream, wire.TypeEnd, messages[8].Encode())
-	want := map[string][]byte{"Block": wire.EncodeOps(goldenOps()), "Stream": stream, "PushTokens": goldenTokens().Encode()}
+	want := map[string][]byte{"Block": log.EncodeRows(goldenOps()), "Stream": stream, "PushTokens": goldenTokens().Encode()}
 	order := []string{"Stream", "Block", "PushTokens"}
 	for _, m := range messages {
 		want[nameOf(m)] = m.Encode()

@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -96,7 +97,7 @@ func framesOf(n int, op func() log.Op) (stream []byte) {
 			entries[i] = log.Entry{Seq: uint64(from + i + 1), Op: o}
 			chain = chain.Next(log.Encode(nil, &o))
 		}
-		e := wire.Entries{Epoch: epoch, From: uint64(from), To: uint64(from + wire.MaxOps), Chain: chain, Rows: wire.EncodeEntries(entries), Before: before}
+		e := wire.Entries{Epoch: epoch, From: uint64(from), To: uint64(from + wire.MaxOps), Chain: chain, Rows: logtest.Rows(entries), Before: before}
 		stream = wire.AppendFrame(stream, wire.TypeEntries, e.Encode())
 	}
 	return stream

@@ -114,7 +114,7 @@ func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 			ops[k] = op()
 			c.log += float64(len(log.Encode(nil, &ops[k]))) * per
 		}
-		m := wire.Entries{Epoch: log.Epoch{1: 2}, Chain: log.Chain{5: 7}, From: i * uint64(n), To: (i + 1) * uint64(n), Rows: wire.EncodeOps(ops)}
+		m := wire.Entries{Epoch: log.Epoch{1: 2}, Chain: log.Chain{5: 7}, From: i * uint64(n), To: (i + 1) * uint64(n), Rows: log.EncodeRows(ops)}
 		frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
 		c.frame += float64(len(frame)) * per
 		var sent bytes.Buffer

@@ -23,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/register"
@@ -205,7 +206,7 @@ func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 			entries = append(entries, e)
 			return len(entries) < wire.MaxOps && e.Seq < mark.To
 		})
-		x := wire.Entries{Epoch: mark.Epoch, From: at, To: at + uint64(len(entries)), Rows: wire.EncodeEntries(entries)}
+		x := wire.Entries{Epoch: mark.Epoch, From: at, To: at + uint64(len(entries)), Rows: logtest.Rows(entries)}
 		if err == nil {
 			x.Before, err = l.Chain(at)
 		}

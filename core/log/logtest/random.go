@@ -9,6 +9,15 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
+// Rows returns rows with the operations of entries.
+func Rows(entries []log.Entry) []byte {
+	ops := make([]log.Op, len(entries))
+	for i := range entries {
+		ops[i] = entries[i].Op
+	}
+	return log.EncodeRows(ops)
+}
+
 // Bodies returns a pointer to an empty body of every kind.
 func Bodies() []log.Body {
 	return []log.Body{
