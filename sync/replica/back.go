@@ -37,7 +37,7 @@ func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	if !g.Lacks { // the replica is about to keep more
 		m.back = back{}
 	}
-	if !g.Lacks || g.Do == wire.DoRefused && !g.Drain || g.Opening == m.back.done {
+	if !g.Lacks || g.Opening == m.back.done {
 		return false, nil
 	}
 	from, err := m.p.KeptFrom(g.Have, g.HaveChain)

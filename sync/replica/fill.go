@@ -14,25 +14,22 @@ import (
 // fill fetches the entries of a snapshot that may not be stable. The partition keeps them before the snapshot is installed, so that the
 // replica can give all it shows back to an origin that was restored from a backup. It uses lanePull, which is idle until then.
 type fill struct {
-	of     log.Chain // chain of the log at the snapshot; zero: not begun
-	to     uint64    // entry of the snapshot
-	at     uint64    // last entry that is kept or need not be kept
-	stable uint64
+	of log.Chain // chain of the log at the snapshot; zero: not begun
+	to uint64    // entry of the snapshot
+	at uint64    // last entry that is kept or need not be kept
 }
 
 // fills reports whether the installation must wait for entries.
-func (m *Machine) fills() (bool, error) {
+func (m *Machine) fills() bool {
 	f, x := &m.rebase.fill, m.rebase.manifest
 	if f.of != log.Chain(x.Chain) {
 		if m.pull.fills { // the answer may end before the entries of this snapshot
 			m.cancel(&m.lane[lanePull])
 			m.pull.reset()
 		}
-		*f = fill{of: x.Chain, stable: m.stable(x)}
-		f.at = f.stable
+		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}
 	}
-	f.to = x.Seq
-	return f.at < f.to, nil
+	return f.at < f.to
 }
 
 // stable returns the last entry of the snapshot that the replica need not keep.
@@ -48,8 +45,8 @@ func (m *Machine) startFill(l *lane) error {
 	if err := m.o.Store.Room(); err != nil {
 		return err
 	}
-	if fills, err := m.fills(); !fills {
-		return err
+	if !m.fills() {
+		return nil
 	}
 	m.pull.reset()
 	m.pull.fills = true
@@ -67,12 +64,8 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 		return m.fillEntries(l, f.Body)
 	case wire.TypeEnd:
 		e, err := wire.DecodeEnd(f.Body)
-		x := &m.rebase.fill
-		switch {
-		case err != nil:
-			return err
-		case e.Why == wire.WhyDone && !m.pull.moved: // the origin has no more entries: install without them
-			x.at = x.to
+		if err == nil && e.Why == wire.WhyDone && !m.pull.moved { // the origin has no more entries: install without them
+			m.rebase.fill.at = m.rebase.fill.to
 		}
 		return m.streamEnd(l, f.Body)
 	case wire.TypeCheckpoint:

@@ -34,11 +34,8 @@ const maxDiverged = 3
 type pull struct {
 	in           wire.Reader
 	attachments  kv.Batch     // objects for the next entries
-	size         int          // bytes of these objects
 	records      kv.Batch     // derived records for the next entries
-	derived      int          // bytes of records
-	object       []byte       // received data of an incomplete object
-	objectHeader *wire.Object // hash and size of that object; nil: none
+	object       *wire.Object // the received part of an incomplete object; nil: none
 	moved        bool         // the cursor advanced on this stream
 	caught       bool         // the origin reported that the log ends at our cursor
 	divergedRuns int          // consecutive runs from another log
@@ -140,7 +137,9 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
-// bufferDerived buffers records until the entries that need them arrive.
+// bufferDerived buffers records until the entries that need them arrive. If there are many, it writes them before: a switch of the network
+// needs those of all inputs, and nothing reads them until then. Objects wait for their entries, since a cleanup deletes objects that no version
+// names.
 func (m *Machine) bufferDerived(body []byte) error {
 	d, err := wire.DecodeDerived(body)
 	if err != nil {
@@ -152,34 +151,15 @@ func (m *Machine) bufferDerived(body []byte) error {
 			return fmt.Errorf("%w: %w", errAnswer, err)
 		}
 	}
-	m.pull.derived += len(body)
-	return m.writeDerived()
-}
-
-// writeDerived writes buffered derived records before the entries that need them, if there are many: a switch of the network needs those of
-// all inputs. Nothing reads them before the switch. Objects wait for their entries, since a cleanup deletes objects that no version names.
-func (m *Machine) writeDerived() error {
-	if m.pull.derived <= maxDerived {
+	if len(m.pull.records.Bytes()) <= maxDerived {
 		return nil
 	}
 	if err := m.o.Store.Room(); err != nil {
 		return err
 	}
 	records := m.pull.records
-	m.pull.records, m.pull.derived = kv.Batch{}, 0
-	err := m.attach(&records)
-	if errors.Is(err, partition.ErrChain) {
-		m.diverged(&m.lane[lanePull], err)
-		return nil
-	}
-	return err
-}
-
-func (m *Machine) attachmentSpace(n int) error {
-	if m.pull.size += n; m.pull.size > maxBeside {
-		return fmt.Errorf("%w: more than %d bytes of objects before the entries that need them", errAnswer, maxBeside)
-	}
-	return nil
+	m.pull.records = kv.Batch{}
+	return m.attach(&records)
 }
 
 // object collects the pieces of an object, and stores the object when it is complete.
@@ -190,27 +170,28 @@ func (m *Machine) object(body []byte) error {
 	}
 	p := &m.pull
 	if o.Offset == 0 {
-		p.objectHeader, p.object = &wire.Object{Hash: o.Hash, Size: o.Size}, nil
+		p.object = &wire.Object{Hash: o.Hash, Size: o.Size}
 	}
 	switch {
-	case p.objectHeader == nil, o.Hash != p.objectHeader.Hash, o.Size != p.objectHeader.Size, o.Offset != uint64(len(p.object)):
+	case p.object == nil, o.Hash != p.object.Hash, o.Size != p.object.Size, o.Offset != uint64(len(p.object.Data)):
 		return fmt.Errorf("%w: chunk of an object out of order", errAnswer)
 	case o.Size > maxObject:
 		return fmt.Errorf("%w: object of %d bytes", errAnswer, o.Size)
 	case len(o.Data) == 0 && o.Size > 0:
 		return fmt.Errorf("%w: empty chunk of an object", errAnswer)
+	case uint64(len(p.attachments.Bytes()))+o.Size > maxBeside:
+		return fmt.Errorf("%w: more than %d bytes of objects before the entries that need them", errAnswer, maxBeside)
 	}
-	if err := m.attachmentSpace(len(o.Data)); err != nil {
-		return err
-	}
-	if p.object = append(p.object, o.Data...); uint64(len(p.object)) < o.Size {
+	p.object.Data = append(p.object.Data, o.Data...)
+	data := p.object.Data
+	if uint64(len(data)) < o.Size {
 		return nil
 	}
-	if blob.Sum(p.object) != o.Hash {
+	p.object = nil
+	if blob.Sum(data) != o.Hash {
 		return fmt.Errorf("%w: object has the wrong hash", errAnswer)
 	}
-	catalog.PutObject(&p.attachments, m.o.App, p.object)
-	p.objectHeader, p.object = nil, nil
+	catalog.PutObject(&p.attachments, m.o.App, data)
 	return nil
 }
 
@@ -243,7 +224,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		return err
 	}
 	attachments, records := m.pull.attachments, m.pull.records
-	m.pull.attachments, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
+	m.pull.attachments, m.pull.records = kv.Batch{}, kv.Batch{}
 	c := m.p.Cursor()
 	switch {
 	case e.To <= c.Seq:
@@ -326,10 +307,6 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 		_, err := m.p.Pull(context.Background(), partition.Run{
 			Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: min(k.Stable, k.Head),
 		})
-		if errors.Is(err, partition.ErrChain) {
-			m.diverged(l, err)
-			return nil
-		}
 		if err != nil {
 			return err
 		}

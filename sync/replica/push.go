@@ -47,7 +47,7 @@ func (m *Machine) unsent(yield func(at uint64, op log.Op) bool) error {
 func (m *Machine) startPush(l *lane) error {
 	last, settled := m.p.Outbox()
 	if !m.session.drains {
-		if !m.sameLog() {
+		if m.session.lacks {
 			return nil // wait until the snapshot shows which own operations it contains
 		}
 		m.push.accepted = max(m.push.accepted, settled)

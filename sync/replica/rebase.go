@@ -12,7 +12,6 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -99,8 +98,8 @@ func (m *Machine) startRebase(l *lane) error {
 	if requested, err := m.askPart(laneRebase, laneAhead); requested || err != nil || r.next < len(r.parts) {
 		return err
 	}
-	if fills, err := m.fills(); fills || err != nil {
-		return err
+	if m.fills() {
+		return nil
 	}
 	if offered, err := m.offerSnapshot(); offered || err != nil {
 		return err
@@ -384,8 +383,8 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Lacked: m.session.lacks, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
-		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
+		Epoch: f.Epoch, Seq: f.Seq, Lacked: m.session.lacks, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest,
+		Chunks: chunksOf(f.Chunks),
 		Read: func(i int) ([]byte, error) {
 			if !r.verified[i] {
 				return m.stagedChunk(r.parts[i].Hash)

@@ -169,9 +169,6 @@ func (s *session) pause(at time.Duration) {
 	s.renew = at + versionPause
 }
 
-// sameLog reports whether the log has the replica's place. Only then does it contain the confirmed operations.
-func (m *Machine) sameLog() bool { return !m.session.lacks }
-
 // end ends the session. The machine requests a new one first.
 func (m *Machine) end() {
 	m.session.active = false

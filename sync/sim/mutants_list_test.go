@@ -231,13 +231,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot is taken before its entries are kept", file: "sync/replica/fill.go",
-		from: "	return f.at < f.to, nil",
-		to:   "	return f.at < f.to && !$, nil",
+		from: "	return f.at < f.to\n",
+		to:   "	return f.at < f.to && !$\n",
 	},
 	{
 		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/fill.go",
-		from: "		f.at = f.stable\n",
-		to:   "		f.at = f.stable\n		if $ {\n			f.at++\n		}\n",
+		from: "		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}\n",
+		to:   "		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}\n		if $ {\n			f.at++\n		}\n",
 	},
 	{
 		name: "deletions before their things are not recorded", test: "core/fold TestForgets", file: "core/fold/names.go",
