@@ -262,7 +262,11 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
 	l.succeeded()
-	m.origin.recordVerdicts(verdicts)
+	for i := range verdicts {
+		if verdicts[i].Verdict.Code > fold.Superseded {
+			m.origin.refused++
+		}
+	}
 	m.load.entries(run.Entries)
 	return nil
 }
