@@ -69,10 +69,8 @@ func (m *Machine) startBack(l *lane) error {
 	if !m.returning() {
 		return nil
 	}
-	if len(b.frames) == 0 {
-		if err := m.nextFrames(); err != nil {
-			return err
-		}
+	if err := m.nextFrames(); err != nil {
+		return err
 	}
 	if len(b.frames) == 0 {
 		m.back = back{done: b.opening}
@@ -95,9 +93,12 @@ func (m *Machine) startBack(l *lane) error {
 	return nil
 }
 
-// nextFrames reads the frames that are offered next: as many as fit a request.
+// nextFrames reads the frames that are offered next, if it has not: as many as fit a request.
 func (m *Machine) nextFrames() error {
 	b := &m.back
+	if len(b.frames) > 0 {
+		return nil
+	}
 	room := pushBytes
 	var failed error
 	err := m.p.KeptAfter(b.next, func(n uint64, f partition.Frame) bool {
@@ -120,26 +121,6 @@ func (m *Machine) nextFrames() error {
 	return err
 }
 
-// uploadBack uploads the pictures of the frames to be offered. If an upload finds a picture lost, no other event would continue the offer, so
-// uploadBack starts it at once.
-func (m *Machine) uploadBack(l *lane) error {
-	back := &m.lane[laneBack]
-	for {
-		lost := len(m.upload.lost)
-		if err := m.startUpload(l); err != nil {
-			return err
-		}
-		if l.id != 0 || len(m.upload.lost) == lost || !back.idle(m.at) {
-			return nil
-		}
-		if err := m.startBack(back); err != nil {
-			if err = m.wrong(back, err); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 // tookBack handles the origin's answer to the current request.
 func (m *Machine) tookBack(l *lane, body []byte) error {
 	b := &m.back
@@ -152,6 +133,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		return fmt.Errorf("%w: entries up to %d in opening %x", errAnswer, t.To, t.Opening)
 	}
 	l.succeeded()
+	m.upload.forgetLost()
 	b.next, b.frames, b.ops, b.most, b.bad = b.after, nil, nil, 0, 0
 	return nil
 }
@@ -189,15 +171,13 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 }
 
 // waiting yields the operations that may need an upload before they are sent.
-func (m *Machine) waiting(yield func(op log.Op) bool) error {
+func (m *Machine) waiting(yield func(op *log.Op) bool) error {
 	if !m.returning() {
-		first := m.push.accepted
-		return m.unsent(func(at uint64, op log.Op) bool { return yield(op) && at < first+16*maxRequestHashes })
+		return m.unsent(func(_ uint64, op log.Op) bool { return yield(&op) })
 	}
-	for i := range m.back.ops {
-		if !yield(m.back.ops[i]) {
-			break
-		}
+	err := m.nextFrames()
+	for i := 0; i < len(m.back.ops) && yield(&m.back.ops[i]); i++ {
+		continue
 	}
-	return nil
+	return err
 }

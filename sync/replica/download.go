@@ -47,7 +47,7 @@ func (d *download) rescan() { d.scan, d.scans, d.missed = 0, true, nil }
 // entries queues the pictures of new log entries.
 func (d *download) entries(entries []log.Entry) {
 	for i := range entries {
-		h, _ := requiredBlobs(&entries[i].Op)
+		h := pictureOf(&entries[i].Op)
 		switch {
 		case h.IsZero() || d.scans && d.scan == 0:
 		case len(d.eager) < maxEager:

@@ -94,11 +94,11 @@ type Options struct {
 // The lanes, in the order in which advance starts them.
 const (
 	laneSession = iota
-	laneBack
 	laneRebase
 	laneAhead
 	lanePull
 	laneUpload
+	laneBack
 	lanePush
 	laneAudit
 	laneDates
@@ -106,7 +106,7 @@ const (
 	lanes
 )
 
-var laneNames = [lanes]string{"session", "back", "rebase", "ahead", "pull", "upload", "push", "audit", "dates", "download"}
+var laneNames = [lanes]string{"session", "rebase", "ahead", "pull", "upload", "back", "push", "audit", "dates", "download"}
 
 // Machine is one replica's side of the protocol. It is not safe for concurrent use.
 type Machine struct {
@@ -275,26 +275,15 @@ func (m *Machine) isIdle(i int) bool {
 
 // start makes the lane's next request, if there is one.
 func (m *Machine) start(i int, l *lane) error {
-	if m.returning() {
-		switch i {
-		case laneBack:
-			return m.startBack(l)
-		case laneUpload:
-			if err := m.findLost(); err != nil {
-				return err
-			}
-			return m.uploadBack(l)
-		}
+	if m.returning() && i != laneUpload && i != laneBack {
 		return nil
 	}
-	if i != laneSession && (!m.session.active || m.session.drains && i != laneUpload && i != lanePush) {
+	if !m.returning() && i != laneSession && (!m.session.active || m.session.drains && i != laneUpload && i != lanePush) {
 		return nil
 	}
 	switch i {
 	case laneSession:
 		return m.startSession(l)
-	case laneBack:
-		return nil
 	case laneRebase:
 		return m.startRebase(l)
 	case laneAhead:
@@ -302,10 +291,9 @@ func (m *Machine) start(i int, l *lane) error {
 	case lanePull:
 		return m.startPull(l)
 	case laneUpload:
-		if err := m.findLost(); err != nil {
-			return err
-		}
 		return m.startUpload(l)
+	case laneBack:
+		return m.startBack(l)
 	case lanePush:
 		return m.startPush(l)
 	case laneAudit:

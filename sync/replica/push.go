@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -178,6 +176,7 @@ func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	}
 	m.push.accepted = min(m.push.at+p.Accepted-first.Seq, m.push.last)
 	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at
+	m.upload.forgetLost()
 	l.succeeded()
 	l.next = m.at + wait(p.WaitMillis)
 	return m.purgeIfDrained()
@@ -248,26 +247,4 @@ func (m *Machine) goBack(r *wire.Refusal) error {
 // wait returns a pause that the origin asks for, at most maxPause.
 func wait(millis uint64) time.Duration {
 	return time.Duration(min(millis, uint64(maxPause/time.Millisecond))) * time.Millisecond
-}
-
-// requiredBlobs returns the picture and the object that the origin must have before it gets op; zero: none.
-func requiredBlobs(op *log.Op) (picture, object blob.Hash) {
-	switch b := op.Body.(type) {
-	case *log.InputCreate:
-		return b.Blob, blob.Hash{}
-	case *log.InputFetched:
-		return b.Blob, blob.Hash{}
-	case *log.VersionResult:
-		return blob.Hash{}, b.Manifest
-	}
-	return blob.Hash{}, blob.Hash{}
-}
-
-// manifest returns an object from our catalog, such as a version's manifest.
-func (m *Machine) manifest(h blob.Hash) ([]byte, error) {
-	data, err := catalog.Read(m.o.Store, m.o.App).Object(h)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, blob.ErrNotFound
-	}
-	return data, err
 }
