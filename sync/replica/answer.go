@@ -28,10 +28,10 @@ func (m *Machine) answer(a *Answer) error {
 	if i == lanePull && good {
 		l.limit = m.at + quietLimit
 		if err := m.frames(l, a.Body); err != nil || l.id != a.ID {
-			return m.cancelOnError(l, err)
+			return m.wrong(l, err)
 		}
 	} else if len(l.body)+len(a.Body) > bodyLimits[i] {
-		return m.cancelOnError(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
+		return m.wrong(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
 	} else {
 		l.body = append(l.body, a.Body...)
 	}
@@ -62,17 +62,13 @@ func (m *Machine) laneOf(id uint64) int {
 	return -1
 }
 
-// cancelOnError reports an error as [Machine.wrong] does, and cancels the request.
-func (m *Machine) cancelOnError(l *lane, err error) error {
+// wrong handles an error of a lane, if there is one, and cancels the lane's request. For an invalid answer or a full store the lane pauses. Any
+// other error ends the machine.
+func (m *Machine) wrong(l *lane, err error) error {
 	if err == nil {
 		return nil
 	}
 	m.cancel(l)
-	return m.wrong(l, err)
-}
-
-// wrong classifies an error. For an invalid answer or a full store the lane pauses. Any other error ends the machine.
-func (m *Machine) wrong(l *lane, err error) error {
 	switch {
 	case errors.Is(err, errAnswer), errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLarge):
 		m.backOff(l, 0, err)
@@ -126,7 +122,7 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 		return nil
 	}
 	if status < 200 || status > 299 {
-		return m.handleError(l, m.handleRefusal(i, l, status, fields, body))
+		return m.wrong(l, m.handleRefusal(i, l, status, fields, body))
 	}
 	var err error
 	switch i {
@@ -148,13 +144,6 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 		err = m.handleDates(l, body)
 	case laneDownload:
 		err = m.handleDownload(l, status, fields, body)
-	}
-	return m.handleError(l, err)
-}
-
-func (m *Machine) handleError(l *lane, err error) error {
-	if err == nil {
-		return nil
 	}
 	return m.wrong(l, err)
 }

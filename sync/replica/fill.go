@@ -24,8 +24,7 @@ func (m *Machine) fills() bool {
 	f, x := &m.rebase.fill, m.rebase.manifest
 	if f.of != log.Chain(x.Chain) {
 		if m.pull.fills { // the answer may end before the entries of this snapshot
-			m.cancel(&m.lane[lanePull])
-			m.pull.reset()
+			m.stopPull()
 		}
 		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}
 	}

@@ -227,8 +227,7 @@ func (m *Machine) cancelAll() {
 	for i := range m.lane {
 		m.cancel(&m.lane[i])
 	}
-	m.session.active = false
-	m.pull.reset()
+	m.end()
 }
 
 // cancel cancels the lane's request.

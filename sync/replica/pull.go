@@ -48,6 +48,12 @@ func (p *pull) reset() {
 	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns, recorded: p.recorded}
 }
 
+// stopPull cancels the stream.
+func (m *Machine) stopPull() {
+	m.cancel(&m.lane[lanePull])
+	m.pull.reset()
+}
+
 // startPull asks for the entries after the cursor.
 func (m *Machine) startPull(l *lane) error {
 	if m.session.rebase && m.session.paused == "" {
@@ -250,10 +256,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		m.diverged(l, err)
 		return nil
 	case errors.Is(err, fold.ErrNewer): // the newer rules were activated during the session
-		m.session.pause(m.at)
-		m.origin.problem = m.session.paused
-		m.cancel(l)
-		m.pull.reset()
+		m.pause()
 		return nil
 	case errors.Is(err, partition.ErrCursor):
 		return fmt.Errorf("%w: %w", errAnswer, err)
@@ -330,7 +333,7 @@ func (m *Machine) streamEnd(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	wait := time.Duration(min(e.WaitMillis, uint64(maxPause/time.Millisecond))) * time.Millisecond
+	wait := wait(e.WaitMillis)
 	switch e.Why {
 	case wire.WhyGone:
 		m.purge(e.Detail, false)

@@ -69,8 +69,7 @@ func (m *Machine) startRebase(l *lane) error {
 	if r.force && !m.session.rebase {
 		r.want([32]byte{})
 		m.session.rebase = true
-		m.cancel(&m.lane[lanePull])
-		m.pull.reset()
+		m.stopPull()
 	}
 	if !m.session.rebase {
 		return m.sweep()
@@ -322,9 +321,8 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.App != m.o.App.String():
 		return fmt.Errorf("%w: snapshot of another application", errAnswer)
 	case f.Fold > m.p.Rules(): // the newer rules were activated during the session
-		m.session.pause(m.at)
+		m.pause()
 		m.session.rebase = false
-		m.origin.problem = m.session.paused
 		return nil
 	case f.Seq < least:
 		return m.setBack(f.Seq, least)
@@ -364,8 +362,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	m.origin.rebases++
 	m.session.rebase, m.session.lacks, r.force = false, false, false
 	m.back = back{}
-	m.cancel(&m.lane[lanePull])
-	m.pull.reset()
+	m.stopPull()
 	m.pull.caught = false
 	m.push.accepted = 0
 	m.lane[lanePull].succeeded()

@@ -29,7 +29,7 @@ type session struct {
 	limits  wire.Limits
 	renew   time.Duration
 	rebase  bool   // the log does not continue from the cursor: a snapshot is needed
-	paused  string // reason why pulling is not possible; empty: it is
+	paused  string // reason why pulling is not possible until the next session; empty: it is
 	drains  bool   // the origin denies access, but still accepts operations of this replica
 	dates   bool   // the origin answers dates
 }
@@ -106,9 +106,6 @@ func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
 		active: true, opening: g.Opening, lacks: g.Lacks, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter,
 		rebase: g.Do == wire.DoRebase || (g.Lacks || shown != m.p.Cursor()) && g.Do != wire.DoRefused, dates: hasDates(o),
 	}
-	if g.Do == wire.DoPause {
-		s.pause(m.at)
-	}
 	if s.drains = g.Do == wire.DoRefused; s.drains {
 		s.paused, s.renew = cmp.Or(g.Detail, noAccess), m.at+versionPause
 		for i := range m.lane {
@@ -118,24 +115,21 @@ func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
 		}
 	}
 	if s.opening != m.session.opening {
-		m.cancel(&m.lane[lanePull])
-		m.pull.reset()
 		m.cancel(&m.lane[lanePush])
 		m.push.gap = 0
 		m.upload.forget()
-	}
-	if s.rebase || m.pull.fills {
-		m.cancel(&m.lane[lanePull])
-		m.pull.reset()
-	}
-	if s.opening != m.session.opening {
 		m.rebase.forget()
+	}
+	if s.opening != m.session.opening || s.rebase || m.pull.fills {
+		m.stopPull()
 	}
 	if s.rebase {
 		m.rebase.want(g.Snapshot)
 	}
 	m.session = s
-	m.origin.problem = s.paused
+	if g.Do == wire.DoPause {
+		m.pause()
+	}
 	m.push.accepted, m.push.echo = 0, 0
 	if m.origin.head = g.Head; s.drains {
 		m.origin.head = m.p.Cursor().Seq // the replica gets no further entries
@@ -164,16 +158,16 @@ const noAccess = "this replica no longer has access to the application"
 
 // pause stops pulling until the next session, because the log needs newer fold rules. The replica keeps its own operations and still pushes
 // them.
-func (s *session) pause(at time.Duration) {
-	s.paused = "the origin's log needs a newer version of this program; update it"
-	s.renew = at + versionPause
+func (m *Machine) pause() {
+	m.session.paused = "the origin's log needs a newer version of this program; update it"
+	m.session.renew = m.at + versionPause
+	m.stopPull()
 }
 
 // end ends the session. The machine requests a new one first.
 func (m *Machine) end() {
 	m.session.active = false
-	m.cancel(&m.lane[lanePull])
-	m.pull.reset()
+	m.stopPull()
 }
 
 // purge ends the machine, since the replica may no longer store the application. keepOutbox preserves the outbox.
@@ -182,7 +176,7 @@ func (m *Machine) purge(why string, keepOutbox bool) {
 	m.running = false
 	m.origin.purged = true
 	why = cmp.Or(why, noAccess)
-	m.origin.problem = why
+	m.session.paused = why
 	if !keepOutbox { // operations written from now on would be deleted with the rest
 		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
 	}
@@ -203,7 +197,7 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 			}
 		}
 	}
-	wait := max(retryAfter(fields), time.Duration(min(r.WaitMillis, uint64(maxPause/time.Millisecond)))*time.Millisecond)
+	wait := max(retryAfter(fields), wait(r.WaitMillis))
 	if i == laneSession && status >= 400 && status < 500 && status != 408 && status != 429 {
 		m.origin.denied = r.Error()
 	}

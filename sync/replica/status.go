@@ -35,7 +35,6 @@ type originState struct {
 	current     time.Time
 	streamedAt  time.Time // last time when a stream reached the entries, after the newest app record
 	denied      string    // reason why there is no session; empty: none
-	problem     string    // problem that only a new session clears
 	refused     uint64    // verdicts on own operations that are conflicts
 	sentBlobs   uint64
 	gotBlobs    uint64
@@ -114,8 +113,8 @@ func (m *Machine) Status() Status {
 
 // problem returns the current problem, for people.
 func (m *Machine) problem() string {
-	if m.origin.problem != "" {
-		return m.origin.problem
+	if m.session.paused != "" {
+		return m.session.paused
 	}
 	for i := range m.lane {
 		if w := m.lane[i].wrong; w != "" {
