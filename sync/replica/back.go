@@ -89,7 +89,7 @@ func (m *Machine) startBack(l *lane) error {
 		e := wire.Entries{Epoch: f.Epoch, From: f.From, To: f.To, Chain: f.Chain, Rows: f.Rows, Seal: f.Seal, Before: f.Before}
 		x.Frames = append(x.Frames, e.Encode())
 	}
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()})
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (m *Machine) startDownload(l *lane) error {
 	if len(d.part) > 0 {
 		a.Header = append(a.Header, api.Field{Name: "Range", Value: fmt.Sprintf("bytes=%d-", len(d.part))})
 	}
-	m.ask(l, a, m.where()...)
+	m.ask(l, a)
 	return nil
 }
 

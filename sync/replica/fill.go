@@ -49,37 +49,20 @@ func (m *Machine) startFill(l *lane) error {
 	}
 	m.pull.reset()
 	m.pull.fills = true
-	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes"}, m.where(
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes"},
 		"opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(m.rebase.fill.at, 10), "live", Once.String(), "only", "entries",
-	)...)
+	)
 	l.limit = m.at + quietLimit
 	return nil
 }
 
-// fillFrame handles one message of the stream.
-func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
-	switch f.Type {
-	case wire.TypeEntries:
-		return m.fillEntries(l, f.Body)
-	case wire.TypeEnd:
-		e, err := wire.DecodeEnd(f.Body)
-		if err == nil && e.Why == wire.WhyDone && !m.pull.moved { // the origin has no more entries: install without them
-			m.rebase.fill.at = m.rebase.fill.to
-		}
-		return m.streamEnd(l, f.Body)
-	case wire.TypeCheckpoint:
-		k, err := wire.DecodeCheckpoint(f.Body)
-		if to := m.rebase.fill.to; err == nil && k.Head < to {
-			err = m.setBack(k.Head, to)
-		}
-		return err
-	case wire.TypeKeepalive:
-		return nil
+// fillCheckpoint ends the session if the log has lost the snapshot.
+func (m *Machine) fillCheckpoint(body []byte) error {
+	k, err := wire.DecodeCheckpoint(body)
+	if to := m.rebase.fill.to; err == nil && k.Head < to {
+		err = m.setBack(k.Head, to)
 	}
-	if f.Type >= wire.Optional {
-		return nil
-	}
-	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
+	return err
 }
 
 // fillEntries keeps entries.

@@ -70,7 +70,6 @@ func ApplySnapshot(ctx context.Context, o Options, manifest []byte) error {
 	m.rebase.begin(&f)
 	for i, c := range m.rebase.parts {
 		has, err := m.hasPart(i)
-		m.rebase.verified[i] = has && !m.rebase.placed[i]
 		if err == nil && !has {
 			err = fmt.Errorf("chunk %v of a snapshot: %w", c.Hash, blob.ErrNotFound)
 		}

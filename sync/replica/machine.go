@@ -303,28 +303,22 @@ func (m *Machine) start(i int, l *lane) error {
 	return m.startDownload(l)
 }
 
-// ask makes a request on the lane. query alternates names and values.
+// ask makes a request about the application on the lane. query alternates names and values.
 func (m *Machine) ask(l *lane, a Ask, query ...string) {
 	m.ids++
 	l.id, l.since, l.limit = m.ids, m.at, m.at+answerLimit
 	a.ID = l.id
-	if len(query) > 0 {
-		v := ""
-		for i := 0; i < len(query); i += 2 {
-			v += "&" + query[i] + "=" + url.QueryEscape(query[i+1])
-		}
-		a.Query = v[1:]
+	if l != &m.lane[laneSession] { // its body names the application
+		a.Query = "app=" + m.o.App.String()
+	}
+	for i := 0; i < len(query); i += 2 {
+		a.Query += "&" + query[i] + "=" + url.QueryEscape(query[i+1])
 	}
 	a.Header = append(a.Header, api.Field{Name: "Accept", Value: wire.ContentType}, api.Field{Name: "Sync-Protocol", Value: strconv.Itoa(wire.Protocol)})
 	if a.Body != nil && a.Method == "POST" {
 		a.Header = append(a.Header, api.Field{Name: "Content-Type", Value: wire.ContentType})
 	}
 	m.effects = append(m.effects, a)
-}
-
-// where returns query parameters that identify the application, followed by more.
-func (m *Machine) where(more ...string) []string {
-	return append([]string{"app", m.o.App.String()}, more...)
 }
 
 // timer asks the host for a Wake when the next timeout or pause ends.

@@ -45,8 +45,10 @@ func (m *Machine) readNote() error {
 	return nil
 }
 
-// writeNote stores n durably.
-func (m *Machine) writeNote(n persistedState) error {
+// noteDated stores dated durably.
+func (m *Machine) noteDated(version uint32) error {
+	n := m.note
+	n.dated = version
 	var b kv.Batch
 	b.Put(m.noteKey(), encodePersistedState(nil, &n))
 	err := kv.Sync(m.o.Store, &b)

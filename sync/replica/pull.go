@@ -27,25 +27,24 @@ const (
 // idlePause is the minimum time between two polls if the first returned at once without entries.
 const idlePause = time.Second
 
-// maxDiverged is the number of consecutive runs of another log after which the machine asks for a snapshot.
+// maxDiverged is the number of consecutive failed pulls after which a run of another log makes the machine ask for a snapshot.
 const maxDiverged = 3
 
 // pull is one stream of changes.
 type pull struct {
-	in           wire.Reader
-	attachments  kv.Batch     // objects for the next entries
-	records      kv.Batch     // derived records for the next entries
-	object       *wire.Object // the received part of an incomplete object; nil: none
-	moved        bool         // the cursor advanced on this stream
-	caught       bool         // the origin reported that the log ends at our cursor
-	divergedRuns int          // consecutive runs from another log
-	fills        bool         // the stream fetches entries of a snapshot, see fill
-	recorded     log.Epoch    // opening of the log in the session in which the last app record came; zero: none came
+	in          wire.Reader
+	attachments kv.Batch     // objects for the next entries
+	records     kv.Batch     // derived records for the next entries
+	object      *wire.Object // the received part of an incomplete object; nil: none
+	moved       bool         // the cursor advanced on this stream
+	caught      bool         // the origin reported that the log ends at our cursor
+	fills       bool         // the stream fetches entries of a snapshot, see fill
+	recorded    log.Epoch    // opening of the log in the session in which the last app record came; zero: none came
 }
 
 // reset forgets a stream. The origin sends its records again if they were not folded.
 func (p *pull) reset() {
-	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns, recorded: p.recorded}
+	*p = pull{caught: p.caught, recorded: p.recorded}
 }
 
 // stopPull cancels the stream.
@@ -64,7 +63,7 @@ func (m *Machine) startPull(l *lane) error {
 	}
 	m.pull.reset()
 	c := m.p.Cursor()
-	query := m.where("opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String())
+	query := []string{"opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String()}
 	if c.Seq > 0 {
 		query = append(query, "epoch", hex.EncodeToString(c.Epoch[:]), "chain", hex.EncodeToString(c.Chain[:]))
 	}
@@ -114,10 +113,7 @@ func (m *Machine) frames(l *lane, data []byte) error {
 
 // frame handles one message of the stream.
 func (m *Machine) frame(l *lane, f *wire.Frame) error {
-	if m.pull.fills {
-		return m.fillFrame(l, f)
-	}
-	switch f.Type {
+	switch fills := m.pull.fills; f.Type {
 	case wire.TypeDerived:
 		return m.bufferDerived(f.Body)
 	case wire.TypeObject:
@@ -125,8 +121,14 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	case wire.TypeRegister:
 		return m.register(f.Body)
 	case wire.TypeEntries:
+		if fills {
+			return m.fillEntries(l, f.Body)
+		}
 		return m.entries(l, f.Body)
 	case wire.TypeCheckpoint:
+		if fills {
+			return m.fillCheckpoint(f.Body)
+		}
 		return m.checkpoint(l, f.Body)
 	case wire.TypeKeepalive:
 		_, err := wire.DecodeKeepalive(f.Body)
@@ -165,7 +167,15 @@ func (m *Machine) bufferDerived(body []byte) error {
 	}
 	records := m.pull.records
 	m.pull.records = kv.Batch{}
-	return m.attach(&records)
+	return m.pullNothing(partition.Run{Attach: func(b *kv.Batch) { b.Append(&records) }})
+}
+
+// pullNothing pulls a run without entries, which brings records or a stable place.
+func (m *Machine) pullNothing(r partition.Run) error {
+	c := m.p.Cursor()
+	r.Epoch, r.From, r.To, r.Chain = c.Epoch, c.Seq, c.Seq, c.Chain
+	_, err := m.p.Pull(context.Background(), r)
+	return err
 }
 
 // object collects the pieces of an object, and stores the object when it is complete.
@@ -263,7 +273,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	case err != nil:
 		return err
 	}
-	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
+	m.pull.moved, m.pull.caught = true, false
 	l.succeeded()
 	for i := range verdicts {
 		if verdicts[i].Verdict.Code > fold.Superseded {
@@ -283,17 +293,12 @@ func runOf(e *wire.Entries) (r partition.Run, err error) {
 	return r, err
 }
 
-// diverged handles a run of another log. The machine sends its cursor again. After maxDiverged such runs it asks for a snapshot. Own
+// diverged handles a run of another log. The machine sends its cursor again. After maxDiverged failures it asks for a snapshot. Own
 // operations stay.
 func (m *Machine) diverged(l *lane, err error) {
-	m.pull.divergedRuns++
-	runs := m.pull.divergedRuns
 	m.end()
-	if runs >= maxDiverged {
-		m.pull.divergedRuns = 0
-		m.rebase.force = true
-	}
 	m.backOff(l, 0, err)
+	m.rebase.force = m.rebase.force || l.fails >= maxDiverged
 }
 
 // checkpoint stores the end of the log and the last stable entry.
@@ -311,10 +316,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 		return fmt.Errorf("%w: checkpoint at %d of %d, cursor %d", errAnswer, k.To, k.Head, c.Seq)
 	}
 	if k.Stable > c.Stable {
-		_, err := m.p.Pull(context.Background(), partition.Run{
-			Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: min(k.Stable, k.Head),
-		})
-		if err != nil {
+		if err := m.pullNothing(partition.Run{Stable: min(k.Stable, k.Head)}); err != nil {
 			return err
 		}
 	}
@@ -332,6 +334,9 @@ func (m *Machine) streamEnd(l *lane, body []byte) error {
 	e, err := wire.DecodeEnd(body)
 	if err != nil {
 		return err
+	}
+	if m.pull.fills && e.Why == wire.WhyDone && !m.pull.moved { // the origin has no more entries: install without them
+		m.rebase.fill.at = m.rebase.fill.to
 	}
 	wait := wait(e.WaitMillis)
 	switch e.Why {

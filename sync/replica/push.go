@@ -74,7 +74,7 @@ func (m *Machine) startPush(l *lane) error {
 		return false
 	})
 	if err == nil {
-		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
+		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()})
 	}
 	return err
 }

@@ -33,8 +33,7 @@ type rebase struct {
 	force      bool     // download a snapshot even if the origin could continue from our cursor
 	manifest   *wire.Manifest
 	parts      []wire.Chunk // parts of the manifest: chunks, then objects
-	received   []bool       // by part: it arrived
-	verified   []bool       // by part: its hash was checked on arrival, since the machine was created
+	received   []bool       // by part: it arrived, and its hash was checked since the machine was created
 	placed     []bool       // by part: a chunk whose derived records are under their final keys
 	next       int          // index of the first part that may be missing
 	swept      bool         // the store has no chunks of an earlier snapshot
@@ -57,7 +56,7 @@ func (r *rebase) want(name [32]byte) {
 
 // forget drops the manifest, so that it is requested again.
 func (r *rebase) forget() {
-	r.manifest, r.parts, r.received, r.verified, r.placed, r.next = nil, nil, nil, nil, nil, 0
+	r.manifest, r.parts, r.received, r.placed, r.next = nil, nil, nil, nil, 0
 }
 
 // startRebase asks for the next part, or installs the snapshot when all have arrived.
@@ -66,11 +65,6 @@ func (m *Machine) startRebase(l *lane) error {
 	if m.session.paused != "" || r.handedOver {
 		return nil // the received parts serve a newer version, or the host
 	}
-	if r.force && !m.session.rebase {
-		r.want([32]byte{})
-		m.session.rebase = true
-		m.stopPull()
-	}
 	if !m.session.rebase {
 		return m.sweep()
 	}
@@ -78,7 +72,7 @@ func (m *Machine) startRebase(l *lane) error {
 		return err
 	}
 	if r.manifest == nil {
-		query := m.where("vectors", m.vectors())
+		query := []string{"vectors", m.vectors(), "opening", hex.EncodeToString(m.session.opening[:])}
 		if r.name != ([32]byte{}) {
 			query = append(query, "name", hex.EncodeToString(r.name[:]))
 		}
@@ -89,7 +83,6 @@ func (m *Machine) startRebase(l *lane) error {
 		if least > 0 {
 			query = append(query, "least", strconv.FormatUint(least, 10))
 		}
-		query = append(query, "opening", hex.EncodeToString(m.session.opening[:]))
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
 		r.requested[laneRebase] = blob.Hash{}
 		return nil
@@ -147,7 +140,7 @@ func (m *Machine) askPart(lane, other int) (requested bool, err error) {
 					return false, err
 				}
 			}
-			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String(), Place: place}, m.where()...)
+			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String(), Place: place})
 			l.body, r.body = slices.Grow(r.body[:0], int(r.parts[i].Size)), nil
 			r.requested[lane] = h
 			return true, nil
@@ -176,8 +169,8 @@ func (m *Machine) hasPart(i int) (bool, error) {
 			return false, err
 		}
 	}
-	_, err := m.stagedChunk(h)
-	if errors.Is(err, blob.ErrNotFound) {
+	data, err := m.staged(h)
+	if errors.Is(err, blob.ErrNotFound) || err == nil && blob.Sum(data) != h { // damaged
 		return false, nil
 	}
 	if err == nil {
@@ -221,11 +214,11 @@ func (m *Machine) stageKey(h blob.Hash) []byte {
 	return append(m.o.App.LocalKey("sync/chunk/"), h[:]...)
 }
 
-// stagedChunk returns a part that arrived. For a damaged part it returns blob.ErrNotFound.
-func (m *Machine) stagedChunk(h blob.Hash) ([]byte, error) {
+// staged returns a part that arrived.
+func (m *Machine) staged(h blob.Hash) ([]byte, error) {
 	data, err := m.o.Store.Get(m.stageKey(h))
-	if errors.Is(err, kv.ErrNotFound) || err == nil && blob.Sum(data) != h {
-		return nil, blob.ErrNotFound
+	if errors.Is(err, kv.ErrNotFound) {
+		err = blob.ErrNotFound
 	}
 	return data, err
 }
@@ -298,7 +291,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	if err := m.o.Store.Apply(&r.batch); err != nil {
 		return err
 	}
-	r.verified[i], r.placed[i] = !placed, placed
+	r.placed[i] = placed
 	r.markReceived(i)
 	l.succeeded()
 	return nil
@@ -327,7 +320,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.Seq < least:
 		return m.setBack(f.Seq, least)
 	}
-	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
+	for _, c := range slices.Concat(f.Chunks, f.Objects) {
 		if c.Size > MaxPiece {
 			return fmt.Errorf("%w: snapshot chunk of %d bytes is too large", errAnswer, c.Size)
 		}
@@ -340,9 +333,8 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 // begin sets up the download of the parts in f.
 func (r *rebase) begin(f *wire.Manifest) {
 	r.forget()
-	r.manifest, r.parts = f, append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
-	n := len(r.parts)
-	r.received, r.verified, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
+	r.manifest, r.parts = f, slices.Concat(f.Chunks, f.Objects)
+	r.received, r.placed = make([]bool, len(r.parts)), make([]bool, len(r.parts))
 }
 
 // takeSnapshot replaces the confirmed state by the snapshot. The outbox stays, and pending operations are folded again on top.
@@ -381,19 +373,12 @@ func (m *Machine) adopt(ctx context.Context) error {
 	f := r.manifest
 	s := partition.Snapshot{
 		Epoch: f.Epoch, Seq: f.Seq, Lacked: m.session.lacks, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest,
-		Chunks: chunksOf(f.Chunks),
-		Read: func(i int) ([]byte, error) {
-			if !r.verified[i] {
-				return m.stagedChunk(r.parts[i].Hash)
-			}
-			data, err := m.o.Store.Get(m.stageKey(r.parts[i].Hash))
-			if errors.Is(err, kv.ErrNotFound) {
-				err = blob.ErrNotFound
-			}
-			return data, err
-		},
-		Verified: func(int) bool { return true }, // checked on arrival, or by stagedChunk
+		Read:     func(i int) ([]byte, error) { return m.staged(f.Chunks[i].Hash) },
+		Verified: func(int) bool { return true }, // on arrival, or by hasPart
 		Placed:   func(i int) bool { return r.placed[i] },
+	}
+	for _, c := range f.Chunks {
+		s.Chunks = append(s.Chunks, partition.Chunk(c))
 	}
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)
@@ -413,7 +398,7 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 		if _, err := catalog.Read(m.o.Store, m.o.App).Object(o.Hash); err == nil {
 			continue
 		}
-		data, err := m.stagedChunk(o.Hash)
+		data, err := m.staged(o.Hash)
 		if err != nil {
 			return err
 		}
@@ -427,21 +412,8 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 
 // isOriginFault reports whether err is caused by the state that the origin sent.
 func isOriginFault(err error) bool {
-	for _, e := range []error{
-		partition.ErrChunk, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-func chunksOf(list []wire.Chunk) (out []partition.Chunk) {
-	for _, c := range list {
-		out = append(out, partition.Chunk(c))
-	}
-	return out
+	return errors.Is(err, partition.ErrChunk) || errors.Is(err, catalog.ErrOrder) || errors.Is(err, field.ErrFormat) ||
+		errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrNewer)
 }
 
 // snapshotRefused continues with the newest snapshot if the origin no longer has this one. Parts that both contain are not requested again.

@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,8 +105,10 @@ func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
 	}
 	s := session{
 		active: true, opening: g.Opening, lacks: g.Lacks, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter,
-		rebase: g.Do == wire.DoRebase || (g.Lacks || shown != m.p.Cursor()) && g.Do != wire.DoRefused, dates: hasDates(o),
+		dates: slices.ContainsFunc(o.Links, func(l wire.Link) bool { return l.Name == wire.LinkDates }),
 	}
+	s.rebase = g.Do == wire.DoRebase || g.Do == wire.DoTail && m.rebase.force ||
+		(g.Lacks || shown != m.p.Cursor()) && g.Do != wire.DoRefused
 	if s.drains = g.Do == wire.DoRefused; s.drains {
 		s.paused, s.renew = cmp.Or(g.Detail, noAccess), m.at+versionPause
 		for i := range m.lane {
@@ -185,16 +188,15 @@ func (m *Machine) purge(why string, keepOutbox bool) {
 
 // handleRefusal handles an answer with an error status. The lane asks again later, and nothing is lost.
 func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, body []byte) error {
-	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
+	detail := fmt.Sprintf("HTTP status %d", status)
 	if status == 507 {
-		r.Detail = "the origin's disk is full, or it rejects writes for another reason (HTTP status 507)"
+		detail = "the origin's disk is full, or it rejects writes for another reason (HTTP status 507)"
 	}
+	r := wire.Refusal{Detail: detail}
 	if kind, _, _ := strings.Cut(header(fields, "Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), wire.ContentType) {
 		if got, err := wire.DecodeRefusal(body); err == nil && got.Status() == status {
 			r = got
-			if r.Detail == "" {
-				r.Detail = fmt.Sprintf("HTTP status %d", status)
-			}
+			r.Detail = cmp.Or(r.Detail, detail)
 		}
 	}
 	wait := max(retryAfter(fields), wait(r.WaitMillis))
@@ -218,8 +220,6 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 			l.succeeded()
 			l = &m.lane[laneSession]
 		}
-		m.backOff(l, wait, &r)
-		return nil
 	}
 	m.backOff(l, wait, &r)
 	return nil

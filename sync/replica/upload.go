@@ -146,7 +146,7 @@ func (m *Machine) sendChunk(l *lane) {
 			{Name: "Content-Type", Value: "application/octet-stream"},
 			{Name: "Content-Range", Value: contentRange(from, u.sent, size)},
 		},
-	}, m.where()...)
+	})
 }
 
 // contentRange returns the header for the bytes from ≤ i < to of size.
@@ -173,7 +173,7 @@ func (m *Machine) askHave(l *lane) error {
 		return err
 	}
 	have := wire.HaveRequest{App: m.o.App.String(), Hashes: u.requestHashes}
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()}, m.where()...)
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()})
 	return nil
 }
 
