@@ -37,7 +37,8 @@ func (m *Machine) answer(a *Answer) error {
 	}
 	switch {
 	case a.Err != nil:
-		return m.handleLostAnswer(i, l, a.Err)
+		m.lost(i, l, a.Err)
+		return nil
 	case a.More:
 		if i == laneDownload {
 			l.limit = m.at + answerLimit
@@ -90,25 +91,19 @@ func (m *Machine) backOff(l *lane, least time.Duration, err error) {
 	}
 }
 
-// handleLostAnswer ends a request whose answer did not arrive completely.
-func (m *Machine) handleLostAnswer(i int, l *lane, err error) error {
+// lost ends a request whose answer did not arrive completely.
+func (m *Machine) lost(i int, l *lane, err error) {
 	m.origin.unreachable = true
-	if i == laneDownload {
+	switch i {
+	case laneDownload:
 		m.storePart(l)
-	}
-	if i == laneUpload {
+	case laneUpload:
 		m.upload.again()
-	}
-	if i == lanePull {
+	case lanePull:
 		m.pull.reset()
 	}
-	forward := i == lanePull && m.pull.moved
 	l.endRequest()
-	if forward {
-		l.succeeded()
-	}
 	m.backOff(l, 0, err)
-	return nil
 }
 
 // finish handles a complete answer. a is its last piece.

@@ -33,7 +33,7 @@ const maxBad = 3
 
 // lacking starts to give back if the log lacks the replica's place, and this opening of it was not offered everything. It reports whether it
 // started.
-func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
+func (m *Machine) lacking(g *wire.Grant) (bool, error) {
 	if !g.Lacks { // the replica is about to keep more
 		m.back = back{}
 	}
@@ -48,7 +48,6 @@ func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	m.cancel(&m.lane[lanePush])
 	m.upload.forget()
 	m.back = back{opening: g.Opening, next: from}
-	m.session.limits = o.Limits
 	return true, nil
 }
 
@@ -148,26 +147,24 @@ func endsBack(r *wire.Refusal, status int) bool {
 }
 
 // backRefused handles a refusal of frames. A frame without a seal of the log is not offered again: the log never takes it.
-func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error) {
-	b, l := &m.back, &m.lane[laneBack]
+func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
+	b := &m.back
 	switch {
-	case r.Code == wire.RefusedBlobs:
+	case r.Code == wire.RefusedBlobs: // the origin lacks pictures that we believed it has
 		m.upload.forget()
-		m.backOff(l, 0, r)
-		return true, nil
 	case r.Code == wire.RefusedContent:
 		if len(b.frames) > 1 && b.bad < maxBad { // find the one
-			b.most, b.after = len(b.frames)/2, b.next
+			b.most = len(b.frames) / 2
 		} else {
-			b.most, b.bad = 0, b.bad+1
+			b.most, b.bad, b.next = 0, b.bad+1, b.after
 		}
-		b.next, b.frames, b.ops = b.after, nil, nil
-		l.succeeded()
-		return true, nil
+		b.frames, b.ops = nil, nil
+		m.lane[laneBack].succeeded()
+		return true
 	case endsBack(r, status):
 		m.back = back{}
 	}
-	return false, nil
+	return false
 }
 
 // waiting yields the operations that may need an upload before they are sent.

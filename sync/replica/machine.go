@@ -246,20 +246,18 @@ func (m *Machine) advance() error {
 	for i := range m.lane {
 		l := &m.lane[i]
 		if l.id != 0 && m.at >= l.limit {
-			m.cancel(l)
-			m.origin.unreachable = true
-			m.backOff(l, 0, errors.New("request timed out"))
+			m.effects = append(m.effects, Cancel{ID: l.id})
+			m.lost(i, l, errors.New("request timed out"))
 		}
-	}
-	for i := range m.lane {
-		if l := &m.lane[i]; l.idle(m.at) {
-			if err := m.start(i, l); err != nil {
-				if err = m.wrong(l, err); err != nil {
-					return err
-				}
-			} else if m.isIdle(i) {
-				l.wrong, l.over = "", ""
-			}
+		if !l.idle(m.at) {
+			continue
+		}
+		err := m.start(i, l)
+		if err == nil && m.isIdle(i) {
+			l.wrong, l.over = "", ""
+		}
+		if err := m.wrong(l, err); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -43,15 +43,8 @@ func (m *Machine) unsent(yield func(at uint64, op log.Op) bool) error {
 
 // startPush offers the next operations of the outbox, in order, as far as the origin has their pictures.
 func (m *Machine) startPush(l *lane) error {
-	last, settled := m.p.Outbox()
-	if !m.session.drains {
-		if m.session.lacks {
-			return nil // wait until the snapshot shows which own operations it contains
-		}
-		m.push.accepted = max(m.push.accepted, settled)
-	}
-	if m.push.accepted >= last {
-		return nil
+	if m.session.lacks && !m.session.drains {
+		return nil // wait until the snapshot shows which own operations it contains
 	}
 	at, ops, err := m.batch()
 	if err != nil || len(ops) == 0 {

@@ -91,7 +91,7 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	}
 	l.succeeded()
 	m.origin.denied = ""
-	if lacks, err := m.lacking(&o, g); err != nil || lacks {
+	if lacks, err := m.lacking(g); err != nil || lacks {
 		return err
 	}
 	return m.beginSession(&o, g)
@@ -231,7 +231,7 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	case lanePush:
 		return m.pushRefused(r, status)
 	case laneBack:
-		return m.backRefused(r, status)
+		return m.backRefused(r, status), nil
 	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:
