@@ -29,8 +29,7 @@ const MaxPiece = maxObject
 // A replica that has never pulled writes chunks of derived records to their final keys at once. While it processes one chunk, laneAhead
 // asks the origin for the next one.
 type rebase struct {
-	name       [32]byte // name of the snapshot; zero: the newest
-	force      bool     // download a snapshot even if the origin could continue from our cursor
+	force      bool // download a snapshot even if the origin could continue from our cursor
 	manifest   *wire.Manifest
 	parts      []wire.Chunk // parts of the manifest: chunks, then objects
 	received   []bool       // by part: it arrived, and its hash was checked since the machine was created
@@ -44,14 +43,6 @@ type rebase struct {
 
 	body  []byte   // buffer for the next part
 	batch kv.Batch // reused batch for the next part
-}
-
-// want starts the download of the named snapshot, unless it is in progress.
-func (r *rebase) want(name [32]byte) {
-	if r.manifest == nil || name != r.name {
-		r.name = name
-		r.forget()
-	}
 }
 
 // forget drops the manifest, so that it is requested again.
@@ -73,9 +64,6 @@ func (m *Machine) startRebase(l *lane) error {
 	}
 	if r.manifest == nil {
 		query := []string{"vectors", m.vectors(), "opening", hex.EncodeToString(m.session.opening[:])}
-		if r.name != ([32]byte{}) {
-			query = append(query, "name", hex.EncodeToString(r.name[:]))
-		}
 		least, err := m.least()
 		if err != nil {
 			return err
@@ -300,9 +288,6 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 // gotManifest checks the manifest and starts the download of its parts.
 func (m *Machine) gotManifest(l *lane, body []byte) error {
 	r := &m.rebase
-	if r.name != ([32]byte{}) && blob.Sum(body) != blob.Hash(r.name) {
-		return fmt.Errorf("%w: wrong snapshot", errAnswer)
-	}
 	f, err := wire.DecodeManifest(body)
 	if err != nil {
 		return err
@@ -418,14 +403,10 @@ func isOriginFault(err error) bool {
 
 // snapshotRefused continues with the newest snapshot if the origin no longer has this one. Parts that both contain are not requested again.
 func (m *Machine) snapshotRefused(status int) (done bool) {
-	if status != 404 && status != 410 {
+	if status != 404 && status != 410 || m.rebase.manifest == nil { // without a manifest the origin has no snapshot yet: retry later
 		return false
 	}
-	first := m.rebase.manifest == nil && m.rebase.name == ([32]byte{})
-	m.rebase.name, m.rebase.manifest = [32]byte{}, nil
-	if first {
-		return false // the origin has no snapshot yet: retry later
-	}
+	m.rebase.forget()
 	m.backOff(&m.lane[laneRebase], 0, errors.New("the snapshot has expired; downloading the newest"))
 	return true
 }

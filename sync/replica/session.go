@@ -126,9 +126,6 @@ func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
 	if s.opening != m.session.opening || s.rebase || m.pull.fills {
 		m.stopPull()
 	}
-	if s.rebase {
-		m.rebase.want(g.Snapshot)
-	}
 	m.session = s
 	if g.Do == wire.DoPause {
 		m.pause()
