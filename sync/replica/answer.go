@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -12,8 +13,8 @@ import (
 
 // answer handles an answer or a piece of it.
 func (m *Machine) answer(a *Answer) error {
-	i := m.laneOf(a.ID)
-	if i < 0 {
+	i := slices.IndexFunc(m.lane[:], func(l lane) bool { return l.id == a.ID })
+	if i < 0 || a.ID == 0 {
 		return nil // the request was cancelled
 	}
 	l := &m.lane[i]
@@ -52,15 +53,6 @@ func (m *Machine) answer(a *Answer) error {
 var bodyLimits = [lanes]int{
 	laneSession: 1 << 20, laneBack: 1 << 20, laneRebase: maxObject, laneAhead: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
 	laneAudit: 64 << 10, laneDates: 1 << 20, laneDownload: maxBlobBytes,
-}
-
-func (m *Machine) laneOf(id uint64) int {
-	for i := range m.lane {
-		if m.lane[i].id == id && id != 0 {
-			return i
-		}
-	}
-	return -1
 }
 
 // wrong handles an error of a lane, if there is one, and cancels the lane's request. For an invalid answer or a full store the lane pauses. Any

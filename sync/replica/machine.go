@@ -18,9 +18,6 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// ErrOptions is returned by New if required options are missing.
-var ErrOptions = errors.New("missing options")
-
 // errAnswer is the error for an answer that violates the protocol. The lane asks the origin again later.
 var errAnswer = errors.New("invalid response from the origin")
 
@@ -137,10 +134,10 @@ type Machine struct {
 	durable durableCursor
 }
 
-// New returns a machine, which waits for Begin. Errors: ErrOptions and the store's.
+// New returns a machine, which waits for Begin. Errors: [api.ErrOptions] and the store's.
 func New(o Options) (*Machine, error) {
 	if o.App == catalog.Control || o.Partition == nil || o.Store == nil || o.Rand == nil {
-		return nil, fmt.Errorf("%w: App, Partition, Store and Rand", ErrOptions)
+		return nil, fmt.Errorf("%w: App, Partition, Store and Rand", api.ErrOptions)
 	}
 	if o.Audit == 0 {
 		o.Audit = time.Hour

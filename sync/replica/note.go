@@ -21,14 +21,6 @@ type persistedState struct {
 	dated uint32 `wire:"6"` // exif.Version with which no derived record lacks a date
 }
 
-// secretOf returns the secret of the lease of site.
-func (n *persistedState) secretOf(site log.Writer) []byte {
-	if n.next != 0 && site == n.next {
-		return n.key
-	}
-	return n.secret
-}
-
 func (m *Machine) noteKey() []byte { return m.o.App.LocalKey("sync") }
 
 func (m *Machine) readNote() error {

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -28,7 +29,7 @@ type push struct {
 	at         uint64        // position of that operation
 	last       uint64        // position of the last operation of the current push
 	gap        log.Writer    // writer whose earlier operations the origin lacks, and the replica, too; 0: none
-	maxOps     int           // maximum operations of one push, after the origin found a push too large; 0: pushOps
+	maxOps     uint64        // maximum operations of one push, after the origin found a push too large; 0: pushOps
 	echo       uint64        // entry up to which the log contains the accepted operations; 0: unknown
 	acceptedAt time.Duration // last time when the origin accepted operations
 }
@@ -74,25 +75,21 @@ func (m *Machine) startPush(l *lane) error {
 
 // secretOf returns the secret that a push of a writer shows. That of a site of version 0.1.0 is in the machine's note.
 func (m *Machine) secretOf(w log.Writer) []byte {
-	if w.IsSite() {
-		return m.note.secretOf(w)
+	switch {
+	case !w.IsSite():
+		return m.p.Secret(w)
+	case w == m.note.next:
+		return m.note.key
 	}
-	return m.p.Secret(w)
+	return m.note.secret
 }
 
 // batch returns the first operations that the origin has not accepted and that can be sent now, and the position of the first: a run of one
 // writer, at consecutive positions.
 func (m *Machine) batch() (first uint64, ops []log.Op, err error) {
-	maxOps, room := pushOps, pushBytes
-	if n := m.session.limits.PushOps; n > 0 && n < uint64(maxOps) {
-		maxOps = int(n)
-	}
-	if n := m.session.limits.PushBytes; n > 0 && n < uint64(room) {
-		room = int(n)
-	}
-	if m.push.maxOps > 0 {
-		maxOps = min(maxOps, m.push.maxOps)
-	}
+	limits := &m.session.limits
+	maxOps := min(pushOps, cmp.Or(limits.PushOps, pushOps), cmp.Or(m.push.maxOps, pushOps))
+	room := int(min(pushBytes, cmp.Or(limits.PushBytes, pushBytes)))
 	err = m.unsent(func(at uint64, op log.Op) bool {
 		n := uint64(len(ops))
 		if n > 0 && (at != first+n || op.Dot.Writer != ops[0].Dot.Writer) || m.upload.wants(&op) {
@@ -108,7 +105,7 @@ func (m *Machine) batch() (first uint64, ops []log.Op, err error) {
 			first = at
 		}
 		ops = append(ops, op)
-		return len(ops) < maxOps
+		return n+1 < maxOps
 	})
 	return first, ops, err
 }
@@ -195,7 +192,7 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool, err error
 	case r.Code == wire.RefusedSequence:
 		return true, m.goBack(r)
 	case status == 413 && r.Limit != wire.LimitGaps && p.last > p.at:
-		p.maxOps = max(int(p.last-p.at+1)/2, 1)
+		p.maxOps = max((p.last-p.at+1)/2, 1)
 		m.backOff(l, 0, r)
 		return true, nil
 	case status == 413, r.Code == wire.RefusedWriter, r.Code == wire.RefusedContent && m.session.drains:
@@ -225,13 +222,13 @@ func (m *Machine) goBack(r *wire.Refusal) error {
 	switch _, settled := m.p.Outbox(); {
 	case err != nil:
 		return err
-	case missing == 0:
-		p.gap = p.first.Writer
-	case missing > settled || m.session.drains:
+	case missing > settled || m.session.drains && missing > 0:
 		p.accepted = missing - 1
 	default:
 		p.gap = p.first.Writer
-		m.end()
+		if missing > 0 {
+			m.end()
+		}
 	}
 	m.backOff(&m.lane[lanePush], wait(r.WaitMillis), r)
 	return nil

@@ -388,7 +388,7 @@ func TestRegister(t *testing.T) {
 
 // TestOptions: an error names a missing option.
 func TestOptions(t *testing.T) {
-	if _, err := replica.New(replica.Options{}); !errors.Is(err, replica.ErrOptions) {
+	if _, err := replica.New(replica.Options{}); !errors.Is(err, api.ErrOptions) {
 		t.Errorf("New = %v", err)
 	}
 }

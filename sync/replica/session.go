@@ -74,11 +74,7 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol {
-		m.backOff(l, versionPause, fmt.Errorf("%w: unsupported protocol %d", errAnswer, o.Protocol))
-		return nil
-	}
-	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() {
+	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol || len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() {
 		return fmt.Errorf("%w: the session does not match the request", errAnswer)
 	}
 	g := &o.Grants[0]
