@@ -147,12 +147,12 @@ func endsBack(r *wire.Refusal, status int) bool {
 }
 
 // backRefused handles a refusal of frames. A frame without a seal of the log is not offered again: the log never takes it.
-func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
+func (m *Machine) backRefused(r *wire.Refusal) (done bool) {
 	b := &m.back
-	switch {
-	case r.Code == wire.RefusedBlobs: // the origin lacks pictures that we believed it has
+	switch r.Code {
+	case wire.RefusedBlobs: // the origin lacks pictures that we believed it has
 		m.upload.forget()
-	case r.Code == wire.RefusedContent:
+	case wire.RefusedContent:
 		if len(b.frames) > 1 && b.bad < maxBad { // find the one
 			b.most = len(b.frames) / 2
 		} else {
@@ -161,8 +161,6 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
 		b.frames, b.ops = nil, nil
 		m.lane[laneBack].succeeded()
 		return true
-	case endsBack(r, status):
-		m.back = back{}
 	}
 	return false
 }

@@ -244,11 +244,3 @@ func (m *Machine) notGot(l *lane, err error) {
 	l.succeeded()
 	m.endDownload(err)
 }
-
-// downloadRefused gives up a picture that the origin does not have.
-func (m *Machine) downloadRefused(status int) (done bool) {
-	if done = status == 404 || status == 410; done {
-		m.notGot(&m.lane[laneDownload], blob.ErrNotFound)
-	}
-	return done
-}

@@ -19,17 +19,8 @@ type fill struct {
 	at uint64    // last entry that is kept or need not be kept
 }
 
-// fills reports whether the installation must wait for entries.
-func (m *Machine) fills() bool {
-	f, x := &m.rebase.fill, m.rebase.manifest
-	if f.of != log.Chain(x.Chain) {
-		if m.pull.fills { // the answer may end before the entries of this snapshot
-			m.stopPull()
-		}
-		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}
-	}
-	return f.at < f.to
-}
+// waits reports whether the installation must wait for entries.
+func (f *fill) waits() bool { return f.at < f.to }
 
 // stable returns the last entry of the snapshot that the replica need not keep.
 func (m *Machine) stable(x *wire.Manifest) uint64 {
@@ -38,14 +29,11 @@ func (m *Machine) stable(x *wire.Manifest) uint64 {
 
 // startFill asks for the next entries.
 func (m *Machine) startFill(l *lane) error {
-	if m.rebase.manifest == nil || m.rebase.handedOver {
+	if r := &m.rebase; r.manifest == nil || r.handedOver || !r.fill.waits() {
 		return nil
 	}
 	if err := m.o.Store.Room(); err != nil {
 		return err
-	}
-	if !m.fills() {
-		return nil
 	}
 	m.pull.reset()
 	m.pull.fills = true

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -73,10 +74,7 @@ func ApplySnapshot(ctx context.Context, o Options, manifest []byte) error {
 		if err == nil && !has {
 			err = fmt.Errorf("chunk %v of a snapshot: %w", c.Hash, blob.ErrNotFound)
 		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func (m *Machine) startRebase(l *lane) error {
 	if requested, err := m.askPart(laneRebase, laneAhead); requested || err != nil || r.next < len(r.parts) {
 		return err
 	}
-	if m.fills() {
+	if r.fill.waits() {
 		return nil
 	}
 	if offered, err := m.offerSnapshot(); offered || err != nil {
@@ -311,6 +311,12 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		}
 	}
 	r.begin(&f)
+	if r.fill.of != f.Chain {
+		if m.pull.fills { // the answer may end before the entries of this snapshot
+			m.stopPull()
+		}
+		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}
+	}
 	l.succeeded()
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -196,6 +197,9 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 	if i == laneSession && status >= 400 && status < 500 && status != 408 && status != 429 {
 		m.origin.denied = r.Error()
 	}
+	if m.returning() && endsBack(&r, status) {
+		m.back = back{}
+	}
 	if done, err := m.refusedHere(i, &r, status); done {
 		return err
 	}
@@ -224,16 +228,15 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	case lanePush:
 		return m.pushRefused(r, status)
 	case laneBack:
-		return m.backRefused(r, status), nil
+		return m.backRefused(r), nil
 	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:
-		if m.returning() && endsBack(r, status) {
-			m.back = back{}
-		}
 		return m.uploadRefused(r, status), nil
 	case laneDownload:
-		return m.downloadRefused(status), nil
+		if done = status == 404 || status == 410; done { // the origin does not have the picture
+			m.notGot(&m.lane[laneDownload], blob.ErrNotFound)
+		}
 	}
-	return false, nil
+	return done, nil
 }

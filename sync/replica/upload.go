@@ -206,15 +206,12 @@ func (m *Machine) handleHaveReply(l *lane, body []byte) error {
 		return err
 	}
 	u := &m.upload
-	stored, begun := map[blob.Hash]bool{}, map[blob.Hash]uint64{}
-	for _, x := range h.Hashes {
-		stored[x] = true
-	}
+	begun := map[blob.Hash]uint64{}
 	for _, x := range h.Partial {
 		begun[x.Hash] = x.Size
 	}
 	for _, x := range u.requestHashes {
-		if stored[x] {
+		if slices.Contains(h.Hashes, x) {
 			m.has(x)
 		} else {
 			u.queue = append(u.queue, wire.PartialBlob{Hash: x, Size: begun[x]})

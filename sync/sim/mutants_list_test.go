@@ -231,13 +231,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot is taken before its entries are kept", file: "sync/replica/fill.go",
-		from: "	return f.at < f.to\n",
-		to:   "	return f.at < f.to && !$\n",
+		from: "{ return f.at < f.to }\n",
+		to:   "{ return f.at < f.to && !$ }\n",
 	},
 	{
-		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/fill.go",
-		from: "		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}\n",
-		to:   "		*f = fill{of: x.Chain, to: x.Seq, at: m.stable(x)}\n		if $ {\n			f.at++\n		}\n",
+		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/rebase.go",
+		from: "		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}\n",
+		to:   "		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}\n		if $ {\n			r.fill.at++\n		}\n",
 	},
 	{
 		name: "deletions before their things are not recorded", test: "core/fold TestForgets", file: "core/fold/names.go",
