@@ -63,15 +63,12 @@ func (m *Machine) startRebase(l *lane) error {
 		return err
 	}
 	if r.manifest == nil {
-		query := []string{"vectors", m.vectors(), "opening", hex.EncodeToString(m.session.opening[:])}
 		least, err := m.least()
 		if err != nil {
 			return err
 		}
-		if least > 0 {
-			query = append(query, "least", strconv.FormatUint(least, 10))
-		}
-		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
+		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"},
+			"vectors", m.vectors(), "opening", hex.EncodeToString(m.session.opening[:]), "least", strconv.FormatUint(least, 10))
 		r.requested[laneRebase] = blob.Hash{}
 		return nil
 	}
@@ -185,13 +182,8 @@ func (m *Machine) places() (bool, error) {
 
 // blank reports whether an application has no inputs, including pending ones.
 func blank(store kv.Store, app catalog.AppID) (empty bool, err error) {
-	r := catalog.Read(store, app)
-	h, err := r.Header()
-	if err != nil || h.Clock == 0 && h.Counts == (catalog.Counts{}) { // no entry was ever folded
-		return err == nil, err
-	}
 	empty = true
-	err = r.Inputs(0, func(catalog.Input) bool {
+	err = catalog.Read(store, app).Inputs(0, func(catalog.Input) bool {
 		empty = false
 		return false
 	})
@@ -238,13 +230,10 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	r, l := &m.rebase, &m.lane[lane]
 	hash := r.requested[lane]
 	if hash.IsZero() {
-		if r.manifest != nil {
-			return nil
-		}
 		return m.gotManifest(l, body)
 	}
 	i := slices.IndexFunc(r.parts, func(c wire.Chunk) bool { return c.Hash == hash })
-	if r.manifest == nil || i < 0 {
+	if i < 0 {
 		return nil
 	}
 	part, sum := r.parts[i], a.Sum
@@ -332,8 +321,7 @@ func (r *rebase) begin(f *wire.Manifest) {
 func (m *Machine) takeSnapshot(l *lane) error {
 	r := &m.rebase
 	err := m.adopt(context.Background())
-	r.forget()
-	r.body, r.batch, r.fill = nil, kv.Batch{}, fill{}
+	*r = rebase{force: r.force}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a part was damaged meanwhile: it is requested again

@@ -75,8 +75,7 @@ func (m *Machine) startUpload(l *lane) error {
 		if u.data == nil {
 			data, err := m.readLocalBlob(u.queue[0].Hash)
 			if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-				m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %v", u.queue[0].Hash, err)
-				m.markUnavailable(u.queue[0].Hash)
+				m.markUnavailable(u.queue[0].Hash, err.Error())
 				u.queue = u.queue[1:]
 				continue
 			}
@@ -114,7 +113,8 @@ func (m *Machine) has(h blob.Hash) {
 
 // markUnavailable notes that the origin will not get the blob h. The replica sends operations that name it as refused, so that each gets a
 // verdict and the operations after it are sent.
-func (m *Machine) markUnavailable(h blob.Hash) {
+func (m *Machine) markUnavailable(h blob.Hash, reason string) {
+	m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, reason)
 	m.has(h)
 	u := &m.upload
 	if u.lost == nil {
@@ -231,9 +231,8 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	h := u.queue[0].Hash
 	u.again()
 	if status == 413 { // the origin will never accept the blob: the operation must get a verdict
-		m.markUnavailable(h)
 		m.lane[laneUpload].succeeded()
-		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
+		m.markUnavailable(h, r.Detail)
 		return true
 	}
 	return false

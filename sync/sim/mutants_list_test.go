@@ -171,8 +171,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
-		from: "		query := []string{\"vectors\", m.vectors(), ",
-		to:   "		vectors := m.vectors()\n		if $ {\n			vectors = \"none\"\n		}\n		query := []string{\"vectors\", vectors, ",
+		from: "\"vectors\", m.vectors(), ",
+		to:   "\"vectors\", map[bool]string{true: \"none\", false: m.vectors()}[$], ",
 	},
 	{
 		name: "a run is read from one entry too late", file: "sync/feed/frames.go",
