@@ -87,7 +87,7 @@ func (m *Machine) vectors() string {
 	return "none"
 }
 
-// settledLog reports whether nothing is left to pull: neither entries that the origin has announced, nor operations of this site that it
+// settledLog reports whether nothing is left to pull: neither entries that the origin has announced, nor own operations that it
 // accepted.
 func (m *Machine) settledLog() bool {
 	_, settled := m.p.Outbox()

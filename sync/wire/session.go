@@ -32,16 +32,14 @@ type Blobs uint32
 
 // The ways to transfer pictures. The replica asks for the pictures that it wants.
 const (
-	BlobsLazy  Blobs = iota // a picture when a caller asks for it
-	BlobsNone               // never
-	BlobsThumb              // all 320 px pictures at once, the full picture when a caller asks for it
-	BlobsFull               // all of them at once
+	BlobsLazy Blobs = 0 // a picture when a caller asks for it
+	BlobsFull Blobs = 3 // all of them at once
 )
 
 // Wants selects the parts of an application that a replica gets.
 type Wants struct {
 	Vectors Vectors `wire:"1"` // 0 none, 1 q16: derived records come with entries and snapshots
-	Blobs   Blobs   `wire:"2"` // 0 lazily, 1 never, 2 thumbnails at once, 3 all at once
+	Blobs   Blobs   `wire:"2"` // 0 lazily, 3 all at once
 }
 
 // Session is a replica's greeting, the body of POST /v2/sync/session. Fields 7, 8, 14 and 15 were the site of the replica, field 12 the
