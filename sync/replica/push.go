@@ -172,8 +172,9 @@ func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	return m.purgeIfDrained()
 }
 
-// checkEcho is called when the cursor is at the end of the log. The log must contain the operations that the origin accepted; checkEcho
-// sends missing ones again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
+// checkEcho is called when the cursor is at the end of the log. It sends accepted operations again that are still pending: the origin's answer
+// was wrong, or a snapshot before the answer lacks their names, since a horizon has dropped these. If the pull began after the answer, also a
+// log that ends before the reported entry lacks them.
 func (m *Machine) checkEcho() {
 	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.acceptedAt {
 		return

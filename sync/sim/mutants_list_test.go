@@ -220,7 +220,7 @@ var mutants = []mutant{
 		to:   "		if full != nil && !$ && (",
 	},
 	{
-		name: "what an origin accepted before a rollback is not sent again", file: "sync/replica/push.go",
+		name: "what an origin accepted and a snapshot lacks is not sent again", file: "sync/replica/push.go",
 		from: "	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at\n",
 		to:   "	if m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at; $ {\n\t\tm.push.echo = 0\n	}\n",
 	},
