@@ -208,31 +208,32 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool, err error
 	return false, nil
 }
 
-// goBack continues after the last operation that the origin has of the writer. If the outbox has dropped the next one, the next push declares
-// the gap. If the log has had that one, a new session finds out whether the log has lost it. If not, a horizon has dropped its name, and the
-// next push declares the gap, too.
+// goBack continues with the operation after the last one that the origin has of the writer, if that one is pending. If it is confirmed, a new
+// session finds out whether the log has lost it. If not, a horizon has dropped its name, and the next push declares the gap. The same holds if
+// the outbox has dropped the operation, without the session.
 func (m *Machine) goBack(r *wire.Refusal) error {
 	p := &m.push
 	next, missing := log.Dot{Writer: p.first.Writer, Seq: r.Accepted + 1}, uint64(0)
-	err := m.p.LocalOps(0, func(at uint64, op log.Op) bool {
+	find := func(at uint64, op log.Op) bool {
 		if op.Dot == next {
 			missing = at
 		}
 		return missing == 0 && at < p.at
-	})
-	switch _, settled := m.p.Outbox(); {
-	case err != nil:
-		return err
-	case missing > settled || m.session.drains && missing > 0:
+	}
+	accepted := p.accepted
+	p.accepted = 0
+	err := m.unsent(find)
+	p.accepted = accepted
+	if err == nil && missing > 0 {
 		p.accepted = missing - 1
-	default:
-		p.gap = p.first.Writer
-		if missing > 0 {
+	} else if err == nil {
+		p.gap = next.Writer
+		if err = m.p.LocalOps(0, find); missing > 0 {
 			m.end()
 		}
 	}
 	m.backOff(&m.lane[lanePush], wait(r.WaitMillis), r)
-	return nil
+	return err
 }
 
 // wait returns a pause that the origin asks for, at most maxPause.
