@@ -189,9 +189,7 @@ func someState(t *rapid.T) *memkv.Store {
 	tx := kv.NewOverlay(store)
 	w := Write(tx, testApp)
 	w.PutHeader(&Header{Seq: rapid.Uint64Range(1, 9).Draw(t, "seq")})
-	if err := w.PutSiteSeq(1, 2); err != nil {
-		t.Fatal(err)
-	}
+	w.PutNames(1, &Names{Ranges: []NameRange{{1, 2}}})
 	for ord := range uint32(6) {
 		if rapid.Bool().Draw(t, "input") {
 			in := input(ord, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "picture"))

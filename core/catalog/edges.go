@@ -46,16 +46,6 @@ func (e *Edge) SiteIn(app string) log.Writer {
 	return e.Site
 }
 
-// LeasedFor returns the site of the newest life in an application if the origin leased it for the request life. Otherwise it returns 0.
-func (e *Edge) LeasedFor(app string, life uint64) log.Writer {
-	for _, n := range e.Newer {
-		if n.App == app && n.Life == life && life != 0 {
-			return n.Site
-		}
-	}
-	return 0
-}
-
 // Renew sets the site of the newest life in an application.
 func (e *Edge) Renew(n Newer) {
 	for i := range e.Newer {
@@ -116,11 +106,6 @@ func (r Reader) Site(site log.Writer) (Site, error) {
 // Sites yields the leased sites by number, from the control partition.
 func (r Reader) Sites(yield func(Site) bool) error {
 	return all(r, r.app.key(tableLease, 0), decodeSite, yield)
-}
-
-// SitesOf yields the sites that were leased for an application, by number, from the control partition.
-func (r Reader) SitesOf(app string, yield func(Site) bool) error {
-	return each(r, appSites(r.app, app), func(key, _ []byte) (Site, error) { return r.Site(log.Writer(ordAt(key))) }, yield)
 }
 
 // PutEdge writes an edge. It deletes the token index entry of a revoked edge.

@@ -136,14 +136,6 @@ func (w *Writer) PutNames(of log.Writer, n *Names) {
 	w.tx.Put(w.app.writerKey(of), n.encode())
 }
 
-// PutSiteSeq replaces the set of a writer by the numbers up to seq.
-func (w *Writer) PutSiteSeq(of log.Writer, seq uint64) error {
-	n, err := w.Names(of)
-	n.Ranges = []NameRange{{1, seq}}
-	w.PutNames(of, &n)
-	return err
-}
-
 // Deletion returns the clock of a deletion that was folded before the operation which makes its thing, 0 if there is none.
 func (r Reader) Deletion(thing log.Dot) (log.HLC, error) {
 	at, err := orZero(r, r.app.dotKey(tableDeletion, thing, 0), number8)

@@ -384,7 +384,8 @@ func TestStateTables(t *testing.T) {
 	store := memkv.New()
 	write(t, store, func(w *Writer) {
 		w.PutHeader(&Header{Seq: 3})
-		if err := errors.Join(w.PutSiteSeq(1, 3), w.InsertInput(input(0, "p"))); err != nil {
+		w.PutNames(1, &Names{Ranges: []NameRange{{1, 3}}})
+		if err := w.InsertInput(input(0, "p")); err != nil {
 			t.Error(err)
 		}
 		w.PutConcept(&Concept{ID: "c", Seq: 1})

@@ -47,7 +47,7 @@ func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
 	case e.Revoked != 0:
 		return Verdict{Code: Gone}, nil
 	case e.Key == b.Key:
-		v.Code, v.Site = Superseded, e.Site
+		v.Code = Superseded
 		return v, nil
 	case e.Key != [32]byte{}:
 		return Verdict{Code: Refused, Detail: "scope: enrolled"}, nil
@@ -59,7 +59,6 @@ func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
 	e.Key, e.Site, e.Enrolled = b.Key, site, f.e.Op.At
 	f.w.PutEdge(&e)
 	f.w.PutSite(&catalog.Site{Site: site, Edge: e.ID, Created: f.e.Op.At})
-	v.Site = site
 	return v, nil
 }
 
@@ -119,7 +118,7 @@ func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 		edge.Renew(catalog.Newer{App: b.App, Site: site, Life: b.Life})
 		f.w.PutEdge(&edge)
 	}
-	return Verdict{Code: OK, Dot: op.Dot, Site: site}, nil
+	return Verdict{Code: OK, Dot: op.Dot}, nil
 }
 
 func (f *Fold) prolong(b *log.SiteLease) (Verdict, error) {
@@ -127,7 +126,7 @@ func (f *Fold) prolong(b *log.SiteLease) (Verdict, error) {
 	if err != nil {
 		return missingVerdict(err)
 	}
-	v := Verdict{Code: OK, Dot: f.e.Op.Dot, Site: s.Site}
+	v := Verdict{Code: OK, Dot: f.e.Op.Dot}
 	if s.Edge != "" || b.Until <= s.Until {
 		v.Code = Superseded
 		return v, nil

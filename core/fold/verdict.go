@@ -35,7 +35,6 @@ type Verdict struct {
 	Ord    uint32     // ordinal of the input that the operation created or concerns, if it is live
 	Dot    log.Dot    `wire:"3"` // dot of the record that the operation created, or of the record that blocks it
 	ID     string     `wire:"4"` // id of the record that the operation created: the given id or a generated one
-	Site   log.Writer // leased site, in the control partition
 }
 
 // Change is one step in the life of an input, in the order of the log.

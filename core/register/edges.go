@@ -158,16 +158,11 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 // CheckSite returns a site if secret is its secret. It refuses the sites of edges, which sign instead. It accepts a site whose lease has
 // ended. Errors: ErrNoSite and the store's.
 func (r *Register) CheckSite(site log.Writer, secret string) (catalog.Site, error) {
-	s, err := r.Read().Site(site)
-	switch {
-	case errors.Is(err, catalog.ErrNotFound):
-		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
-	case err != nil:
-		return catalog.Site{}, err
-	case s.Edge != "" || !auth.Same(auth.HashKey(secret), s.Secret):
+	s, err := r.EdgeSite(site)
+	if err == nil && (s.Edge != "" || !auth.Same(auth.HashKey(secret), s.Secret)) {
 		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
 	}
-	return s, nil
+	return s, err
 }
 
 // EdgeSite returns a site without checking a secret. It may be an edge's. Errors: ErrNoSite and the store's.

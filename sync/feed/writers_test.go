@@ -1,6 +1,7 @@
 package feed_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -29,11 +31,16 @@ func (w *world) lease(open func(kv.Store) *partition.Origin, leases ...log.Body)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, v := range verdicts {
-		if v.Site == 0 {
-			w.t.Fatalf("lease refused: %+v", v)
+	view := p.View()
+	all, err := catalog.Collect(view.Sites)
+	if err = errors.Join(err, view.Close()); err != nil {
+		w.t.Fatal(err)
+	}
+	for i, site := range all[len(all)-len(leases):] {
+		if verdicts[i].Code != fold.OK {
+			w.t.Fatalf("lease refused: %+v", verdicts[i])
 		}
-		sites = append(sites, v.Site)
+		sites = append(sites, site.Site)
 	}
 	open(w.Store)
 	return sites

@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -12,8 +13,8 @@ import (
 
 // answer handles an answer or a piece of it.
 func (m *Machine) answer(a *Answer) error {
-	i := m.laneOf(a.ID)
-	if i < 0 {
+	i := slices.IndexFunc(m.lane[:], func(l lane) bool { return l.id == a.ID })
+	if i < 0 || a.ID == 0 {
 		return nil // the request was cancelled
 	}
 	l := &m.lane[i]
@@ -28,16 +29,17 @@ func (m *Machine) answer(a *Answer) error {
 	if i == lanePull && good {
 		l.limit = m.at + quietLimit
 		if err := m.frames(l, a.Body); err != nil || l.id != a.ID {
-			return m.cancelOnError(l, err)
+			return m.wrong(l, err)
 		}
 	} else if len(l.body)+len(a.Body) > bodyLimits[i] {
-		return m.cancelOnError(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
+		return m.wrong(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
 	} else {
 		l.body = append(l.body, a.Body...)
 	}
 	switch {
 	case a.Err != nil:
-		return m.handleLostAnswer(i, l, a.Err)
+		m.lost(i, l, a.Err)
+		return nil
 	case a.More:
 		if i == laneDownload {
 			l.limit = m.at + answerLimit
@@ -53,26 +55,13 @@ var bodyLimits = [lanes]int{
 	laneAudit: 64 << 10, laneDates: 1 << 20, laneDownload: maxBlobBytes,
 }
 
-func (m *Machine) laneOf(id uint64) int {
-	for i := range m.lane {
-		if m.lane[i].id == id && id != 0 {
-			return i
-		}
-	}
-	return -1
-}
-
-// cancelOnError reports an error as [Machine.wrong] does, and cancels the request.
-func (m *Machine) cancelOnError(l *lane, err error) error {
+// wrong handles an error of a lane, if there is one, and cancels the lane's request. For an invalid answer or a full store the lane pauses. Any
+// other error ends the machine.
+func (m *Machine) wrong(l *lane, err error) error {
 	if err == nil {
 		return nil
 	}
 	m.cancel(l)
-	return m.wrong(l, err)
-}
-
-// wrong classifies an error. For an invalid answer or a full store the lane pauses. Any other error ends the machine.
-func (m *Machine) wrong(l *lane, err error) error {
 	switch {
 	case errors.Is(err, errAnswer), errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLarge):
 		m.backOff(l, 0, err)
@@ -94,25 +83,19 @@ func (m *Machine) backOff(l *lane, least time.Duration, err error) {
 	}
 }
 
-// handleLostAnswer ends a request whose answer did not arrive completely.
-func (m *Machine) handleLostAnswer(i int, l *lane, err error) error {
+// lost ends a request whose answer did not arrive completely.
+func (m *Machine) lost(i int, l *lane, err error) {
 	m.origin.unreachable = true
-	if i == laneDownload {
+	switch i {
+	case laneDownload:
 		m.storePart(l)
-	}
-	if i == laneUpload {
+	case laneUpload:
 		m.upload.again()
-	}
-	if i == lanePull {
+	case lanePull:
 		m.pull.reset()
 	}
-	forward := i == lanePull && m.pull.moved
 	l.endRequest()
-	if forward {
-		l.succeeded()
-	}
 	m.backOff(l, 0, err)
-	return nil
 }
 
 // finish handles a complete answer. a is its last piece.
@@ -126,7 +109,7 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 		return nil
 	}
 	if status < 200 || status > 299 {
-		return m.handleError(l, m.handleRefusal(i, l, status, fields, body))
+		return m.wrong(l, m.handleRefusal(i, l, status, fields, body))
 	}
 	var err error
 	switch i {
@@ -148,13 +131,6 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 		err = m.handleDates(l, body)
 	case laneDownload:
 		err = m.handleDownload(l, status, fields, body)
-	}
-	return m.handleError(l, err)
-}
-
-func (m *Machine) handleError(l *lane, err error) error {
-	if err == nil {
-		return nil
 	}
 	return m.wrong(l, err)
 }

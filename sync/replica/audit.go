@@ -35,7 +35,7 @@ func (m *Machine) startAudit(l *lane) error {
 			return err
 		}
 	}
-	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/digest"}, m.where("at", strconv.FormatUint(c.Seq, 10))...)
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/digest"}, "at", strconv.FormatUint(c.Seq, 10))
 	return nil
 }
 
@@ -55,6 +55,7 @@ func (m *Machine) handleDigest(l *lane, body []byte) error {
 	if theirs.Digest != ours.Digest {
 		m.origin.differences++
 		m.rebase.force = true
+		m.end()
 		l.wrong = "audit: the state differs from the origin's; downloading a snapshot"
 	}
 	return nil

@@ -33,11 +33,11 @@ const maxBad = 3
 
 // lacking starts to give back if the log lacks the replica's place, and this opening of it was not offered everything. It reports whether it
 // started.
-func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
+func (m *Machine) lacking(g *wire.Grant) (bool, error) {
 	if !g.Lacks { // the replica is about to keep more
 		m.back = back{}
 	}
-	if !g.Lacks || g.Do == wire.DoRefused && !g.Drain || g.Opening == m.back.done {
+	if !g.Lacks || g.Opening == m.back.done {
 		return false, nil
 	}
 	from, err := m.p.KeptFrom(g.Have, g.HaveChain)
@@ -48,7 +48,6 @@ func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	m.cancel(&m.lane[lanePush])
 	m.upload.forget()
 	m.back = back{opening: g.Opening, next: from}
-	m.session.limits = o.Limits
 	return true, nil
 }
 
@@ -69,10 +68,8 @@ func (m *Machine) startBack(l *lane) error {
 	if !m.returning() {
 		return nil
 	}
-	if len(b.frames) == 0 {
-		if err := m.nextFrames(); err != nil {
-			return err
-		}
+	if err := m.nextFrames(); err != nil {
+		return err
 	}
 	if len(b.frames) == 0 {
 		m.back = back{done: b.opening}
@@ -91,13 +88,16 @@ func (m *Machine) startBack(l *lane) error {
 		e := wire.Entries{Epoch: f.Epoch, From: f.From, To: f.To, Chain: f.Chain, Rows: f.Rows, Seal: f.Seal, Before: f.Before}
 		x.Frames = append(x.Frames, e.Encode())
 	}
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()})
 	return nil
 }
 
-// nextFrames reads the frames that are offered next: as many as fit a request.
+// nextFrames reads the frames that are offered next, if it has not: as many as fit a request.
 func (m *Machine) nextFrames() error {
 	b := &m.back
+	if len(b.frames) > 0 {
+		return nil
+	}
 	room := pushBytes
 	var failed error
 	err := m.p.KeptAfter(b.next, func(n uint64, f partition.Frame) bool {
@@ -120,26 +120,6 @@ func (m *Machine) nextFrames() error {
 	return err
 }
 
-// uploadBack uploads the pictures of the frames to be offered. If an upload finds a picture lost, no other event would continue the offer, so
-// uploadBack starts it at once.
-func (m *Machine) uploadBack(l *lane) error {
-	back := &m.lane[laneBack]
-	for {
-		lost := len(m.upload.lost)
-		if err := m.startUpload(l); err != nil {
-			return err
-		}
-		if l.id != 0 || len(m.upload.lost) == lost || !back.idle(m.at) {
-			return nil
-		}
-		if err := m.startBack(back); err != nil {
-			if err = m.wrong(back, err); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 // tookBack handles the origin's answer to the current request.
 func (m *Machine) tookBack(l *lane, body []byte) error {
 	b := &m.back
@@ -152,6 +132,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		return fmt.Errorf("%w: entries up to %d in opening %x", errAnswer, t.To, t.Opening)
 	}
 	l.succeeded()
+	m.upload.forgetLost()
 	b.next, b.frames, b.ops, b.most, b.bad = b.after, nil, nil, 0, 0
 	return nil
 }
@@ -166,38 +147,32 @@ func endsBack(r *wire.Refusal, status int) bool {
 }
 
 // backRefused handles a refusal of frames. A frame without a seal of the log is not offered again: the log never takes it.
-func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error) {
-	b, l := &m.back, &m.lane[laneBack]
-	switch {
-	case r.Code == wire.RefusedBlobs:
+func (m *Machine) backRefused(r *wire.Refusal) (done bool) {
+	b := &m.back
+	switch r.Code {
+	case wire.RefusedBlobs: // the origin lacks pictures that we believed it has
 		m.upload.forget()
-		m.backOff(l, 0, r)
-		return true, nil
-	case r.Code == wire.RefusedContent:
+	case wire.RefusedContent:
 		if len(b.frames) > 1 && b.bad < maxBad { // find the one
-			b.most, b.after = len(b.frames)/2, b.next
+			b.most = len(b.frames) / 2
 		} else {
-			b.most, b.bad = 0, b.bad+1
+			b.most, b.bad, b.next = 0, b.bad+1, b.after
 		}
-		b.next, b.frames, b.ops = b.after, nil, nil
-		l.succeeded()
-		return true, nil
-	case endsBack(r, status):
-		m.back = back{}
+		b.frames, b.ops = nil, nil
+		m.lane[laneBack].succeeded()
+		return true
 	}
-	return false, nil
+	return false
 }
 
 // waiting yields the operations that may need an upload before they are sent.
-func (m *Machine) waiting(yield func(op log.Op) bool) error {
+func (m *Machine) waiting(yield func(op *log.Op) bool) error {
 	if !m.returning() {
-		first := m.push.accepted
-		return m.unsent(func(at uint64, op log.Op) bool { return yield(op) && at < first+16*maxRequestHashes })
+		return m.unsent(func(_ uint64, op log.Op) bool { return yield(&op) })
 	}
-	for i := range m.back.ops {
-		if !yield(m.back.ops[i]) {
-			break
-		}
+	err := m.nextFrames()
+	for i := 0; i < len(m.back.ops) && yield(&m.back.ops[i]); i++ {
+		continue
 	}
-	return nil
+	return err
 }

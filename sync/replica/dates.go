@@ -1,9 +1,7 @@
 package replica
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -32,11 +30,6 @@ type dates struct {
 	due     time.Duration
 }
 
-// hasDates reports whether an origin answers dates.
-func hasDates(o *wire.SessionReply) bool {
-	return slices.ContainsFunc(o.Links, func(l wire.Link) bool { return l.Name == wire.LinkDates })
-}
-
 // startDates asks for the next dates. It looks at some records in each step, because other lanes wait.
 func (m *Machine) startDates(l *lane) error {
 	d := &m.dates
@@ -62,7 +55,7 @@ func (m *Machine) startDates(l *lane) error {
 	for _, name := range d.names {
 		request.Names = append(request.Names, name...)
 	}
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/dates", Body: request.Encode()}, m.where()...)
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/dates", Body: request.Encode()})
 	return nil
 }
 
@@ -85,8 +78,10 @@ func (m *Machine) handleDates(l *lane, body []byte) error {
 			return err
 		}
 	}
-	if err := m.attach(&records); err != nil {
-		return err
+	if records.Len() > 0 {
+		if err := m.pullNothing(partition.Run{Attach: func(b *kv.Batch) { b.Append(&records) }}); err != nil {
+			return err
+		}
 	}
 	l.succeeded()
 	return m.endDates()
@@ -104,9 +99,7 @@ func (m *Machine) endDates() error {
 		d.lacking, d.pauses = false, d.pauses+1
 		return nil
 	}
-	n := m.note
-	n.dated = exif.Version
-	return m.writeNote(n)
+	return m.noteDated(exif.Version)
 }
 
 // forgetDates makes the replica look again, since a snapshot may have brought records without a date.
@@ -115,19 +108,5 @@ func (m *Machine) forgetDates() error {
 	if m.note.dated == 0 {
 		return nil
 	}
-	n := m.note
-	n.dated = 0
-	return m.writeNote(n)
-}
-
-// attach writes records that no entry needs.
-func (m *Machine) attach(records *kv.Batch) error {
-	if records.Len() == 0 {
-		return nil
-	}
-	c := m.p.Cursor()
-	_, err := m.p.Pull(context.Background(), partition.Run{
-		Frame: partition.Frame{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain}, Attach: func(b *kv.Batch) { b.Append(records) },
-	})
-	return err
+	return m.noteDated(0)
 }

@@ -47,7 +47,7 @@ func (d *download) rescan() { d.scan, d.scans, d.missed = 0, true, nil }
 // entries queues the pictures of new log entries.
 func (d *download) entries(entries []log.Entry) {
 	for i := range entries {
-		h, _ := requiredBlobs(&entries[i].Op)
+		h := pictureOf(&entries[i].Op)
 		switch {
 		case h.IsZero() || d.scans && d.scan == 0:
 		case len(d.eager) < maxEager:
@@ -68,24 +68,19 @@ func (m *Machine) need(h blob.Hash) error {
 	if err != nil {
 		return err
 	}
-	if has {
-		m.effects = append(m.effects, BlobReady{Blob: h})
-		return nil
-	}
+	reason := m.o.Store.Room()
 	if m.session.active && m.session.drains {
-		m.effects = append(m.effects, BlobReady{Blob: h, Err: blob.ErrNotFound})
-		return nil
-	}
-	if err := m.o.Store.Room(); err != nil {
-		m.effects = append(m.effects, BlobReady{Blob: h, Err: err})
-		return nil
+		reason = blob.ErrNotFound
 	}
 	d := &m.load
-	if d.now == h {
+	switch {
+	case has:
+		m.effects = append(m.effects, BlobReady{Blob: h})
+	case reason != nil:
+		m.effects = append(m.effects, BlobReady{Blob: h, Err: reason})
+	case d.now == h:
 		d.needed = true
-		return nil
-	}
-	if !slices.Contains(d.needs, h) {
+	case !slices.Contains(d.needs, h):
 		d.needs = append(d.needs, h)
 	}
 	return nil
@@ -109,7 +104,7 @@ func (m *Machine) startDownload(l *lane) error {
 	if len(d.part) > 0 {
 		a.Header = append(a.Header, api.Field{Name: "Range", Value: fmt.Sprintf("bytes=%d-", len(d.part))})
 	}
-	m.ask(l, a, m.where()...)
+	m.ask(l, a)
 	return nil
 }
 
@@ -206,13 +201,15 @@ func (m *Machine) handleDownload(l *lane, status int, fields []api.Field, body [
 	}
 	d.part = nil
 	if len(body) > maxBlobBytes {
-		return m.notGot(l, fmt.Errorf("%w: picture of %d bytes", errAnswer, len(body)))
+		m.notGot(l, fmt.Errorf("%w: picture of %d bytes", errAnswer, len(body)))
+		return nil
 	}
 	_, err := m.o.Blobs.Put(context.Background(), bytes.NewReader(body), d.now)
 	switch {
 	case errors.Is(err, blob.ErrHash), errors.Is(err, blob.ErrTooLarge):
 		if d.tries++; d.tries >= maxTries {
-			return m.notGot(l, err)
+			m.notGot(l, err)
+			return nil
 		}
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case errors.Is(err, kv.ErrFull):
@@ -238,7 +235,7 @@ func (m *Machine) endDownload(err error) {
 }
 
 // notGot gives up the current picture until inputs are scanned again.
-func (m *Machine) notGot(l *lane, err error) error {
+func (m *Machine) notGot(l *lane, err error) {
 	d := &m.load
 	if d.missed == nil {
 		d.missed = map[blob.Hash]bool{}
@@ -246,13 +243,4 @@ func (m *Machine) notGot(l *lane, err error) error {
 	d.missed[d.now] = true
 	l.succeeded()
 	m.endDownload(err)
-	return nil
-}
-
-// downloadRefused gives up a picture that the origin does not have.
-func (m *Machine) downloadRefused(status int) (done bool) {
-	if status != 404 && status != 410 {
-		return false
-	}
-	return m.notGot(&m.lane[laneDownload], blob.ErrNotFound) == nil
 }

@@ -163,8 +163,7 @@ func TestStrays(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	for len(r.requests) == 0 {
-		r.clock = r.wake
-		r.step(replica.Wake{})
+		r.sleep()
 	}
 	old := r.requests[0]
 	late := r.origin.answer(&old)
@@ -299,14 +298,7 @@ func TestSnapshotForged(t *testing.T) {
 				}
 				return true
 			}
-			for range 40 {
-				if len(r.requests) > 0 {
-					r.deliver(0)
-				} else {
-					r.clock = r.wake
-					r.step(replica.Wake{})
-				}
-			}
+			r.turns(40)
 			r.run(func() bool { return r.status().Problem != "" }, 10)
 			if s := r.status(); s.Cursor != 0 {
 				t.Errorf("%+v", s)
@@ -429,14 +421,7 @@ func TestAuditLies(t *testing.T) {
 		return true
 	}
 	r.machine.Audit()
-	for range 400 {
-		if len(r.requests) > 0 {
-			r.deliver(0)
-		} else {
-			r.clock = r.wake
-			r.step(replica.Wake{})
-		}
-	}
+	r.turns(400)
 	before := r.status()
 	if before.Differences == 0 || before.Rebases != before.Differences {
 		t.Errorf("%d differences, %d snapshots", before.Differences, before.Rebases)

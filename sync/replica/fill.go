@@ -14,26 +14,13 @@ import (
 // fill fetches the entries of a snapshot that may not be stable. The partition keeps them before the snapshot is installed, so that the
 // replica can give all it shows back to an origin that was restored from a backup. It uses lanePull, which is idle until then.
 type fill struct {
-	of     log.Chain // chain of the log at the snapshot; zero: not begun
-	to     uint64    // entry of the snapshot
-	at     uint64    // last entry that is kept or need not be kept
-	stable uint64
+	of log.Chain // chain of the log at the snapshot; zero: not begun
+	to uint64    // entry of the snapshot
+	at uint64    // last entry that is kept or need not be kept
 }
 
-// fills reports whether the installation must wait for entries.
-func (m *Machine) fills() (bool, error) {
-	f, x := &m.rebase.fill, m.rebase.manifest
-	if f.of != log.Chain(x.Chain) {
-		if m.pull.fills { // the answer may end before the entries of this snapshot
-			m.cancel(&m.lane[lanePull])
-			m.pull.reset()
-		}
-		*f = fill{of: x.Chain, stable: m.stable(x)}
-		f.at = f.stable
-	}
-	f.to = x.Seq
-	return f.at < f.to, nil
-}
+// waits reports whether the installation must wait for entries.
+func (f *fill) waits() bool { return f.at < f.to }
 
 // stable returns the last entry of the snapshot that the replica need not keep.
 func (m *Machine) stable(x *wire.Manifest) uint64 {
@@ -42,52 +29,28 @@ func (m *Machine) stable(x *wire.Manifest) uint64 {
 
 // startFill asks for the next entries.
 func (m *Machine) startFill(l *lane) error {
-	if m.rebase.manifest == nil || m.rebase.handedOver {
+	if r := &m.rebase; r.manifest == nil || r.handedOver || !r.fill.waits() {
 		return nil
 	}
 	if err := m.o.Store.Room(); err != nil {
 		return err
 	}
-	if fills, err := m.fills(); !fills {
-		return err
-	}
 	m.pull.reset()
 	m.pull.fills = true
-	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes"}, m.where(
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes"},
 		"opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(m.rebase.fill.at, 10), "live", Once.String(), "only", "entries",
-	)...)
+	)
 	l.limit = m.at + quietLimit
 	return nil
 }
 
-// fillFrame handles one message of the stream.
-func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
-	switch f.Type {
-	case wire.TypeEntries:
-		return m.fillEntries(l, f.Body)
-	case wire.TypeEnd:
-		e, err := wire.DecodeEnd(f.Body)
-		x := &m.rebase.fill
-		switch {
-		case err != nil:
-			return err
-		case e.Why == wire.WhyDone && !m.pull.moved: // the origin has no more entries: install without them
-			x.at = x.to
-		}
-		return m.streamEnd(l, f.Body)
-	case wire.TypeCheckpoint:
-		k, err := wire.DecodeCheckpoint(f.Body)
-		if to := m.rebase.fill.to; err == nil && k.Head < to {
-			err = m.setBack(k.Head, to)
-		}
-		return err
-	case wire.TypeKeepalive:
-		return nil
+// fillCheckpoint ends the session if the log has lost the snapshot.
+func (m *Machine) fillCheckpoint(body []byte) error {
+	k, err := wire.DecodeCheckpoint(body)
+	if to := m.rebase.fill.to; err == nil && k.Head < to {
+		err = m.setBack(k.Head, to)
 	}
-	if f.Type >= wire.Optional {
-		return nil
-	}
-	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
+	return err
 }
 
 // fillEntries keeps entries.

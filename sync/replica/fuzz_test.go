@@ -41,10 +41,7 @@ func hostile(t *testing.T, data []byte) {
 			}
 		}
 		if len(r.requests) == 0 {
-			if r.wake.After(r.clock) {
-				r.clock = r.wake
-			}
-			r.step(replica.Wake{})
+			r.sleep()
 			continue
 		}
 		i := int(next()) % len(r.requests)

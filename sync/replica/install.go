@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -70,14 +71,10 @@ func ApplySnapshot(ctx context.Context, o Options, manifest []byte) error {
 	m.rebase.begin(&f)
 	for i, c := range m.rebase.parts {
 		has, err := m.hasPart(i)
-		m.rebase.verified[i] = has && !m.rebase.placed[i]
 		if err == nil && !has {
 			err = fmt.Errorf("chunk %v of a snapshot: %w", c.Hash, blob.ErrNotFound)
 		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 	}

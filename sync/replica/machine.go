@@ -18,9 +18,6 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// ErrOptions is returned by New if required options are missing.
-var ErrOptions = errors.New("missing options")
-
 // errAnswer is the error for an answer that violates the protocol. The lane asks the origin again later.
 var errAnswer = errors.New("invalid response from the origin")
 
@@ -94,11 +91,11 @@ type Options struct {
 // The lanes, in the order in which advance starts them.
 const (
 	laneSession = iota
-	laneBack
 	laneRebase
 	laneAhead
 	lanePull
 	laneUpload
+	laneBack
 	lanePush
 	laneAudit
 	laneDates
@@ -106,7 +103,7 @@ const (
 	lanes
 )
 
-var laneNames = [lanes]string{"session", "back", "rebase", "ahead", "pull", "upload", "push", "audit", "dates", "download"}
+var laneNames = [lanes]string{"session", "rebase", "ahead", "pull", "upload", "back", "push", "audit", "dates", "download"}
 
 // Machine is one replica's side of the protocol. It is not safe for concurrent use.
 type Machine struct {
@@ -137,10 +134,10 @@ type Machine struct {
 	durable durableCursor
 }
 
-// New returns a machine, which waits for Begin. Errors: ErrOptions and the store's.
+// New returns a machine, which waits for Begin. Errors: [api.ErrOptions] and the store's.
 func New(o Options) (*Machine, error) {
 	if o.App == catalog.Control || o.Partition == nil || o.Store == nil || o.Rand == nil {
-		return nil, fmt.Errorf("%w: App, Partition, Store and Rand", ErrOptions)
+		return nil, fmt.Errorf("%w: App, Partition, Store and Rand", api.ErrOptions)
 	}
 	if o.Audit == 0 {
 		o.Audit = time.Hour
@@ -227,8 +224,7 @@ func (m *Machine) cancelAll() {
 	for i := range m.lane {
 		m.cancel(&m.lane[i])
 	}
-	m.session.active = false
-	m.pull.reset()
+	m.end()
 }
 
 // cancel cancels the lane's request.
@@ -247,20 +243,18 @@ func (m *Machine) advance() error {
 	for i := range m.lane {
 		l := &m.lane[i]
 		if l.id != 0 && m.at >= l.limit {
-			m.cancel(l)
-			m.origin.unreachable = true
-			m.backOff(l, 0, errors.New("request timed out"))
+			m.effects = append(m.effects, Cancel{ID: l.id})
+			m.lost(i, l, errors.New("request timed out"))
 		}
-	}
-	for i := range m.lane {
-		if l := &m.lane[i]; l.idle(m.at) {
-			if err := m.start(i, l); err != nil {
-				if err = m.wrong(l, err); err != nil {
-					return err
-				}
-			} else if m.isIdle(i) {
-				l.wrong, l.over = "", ""
-			}
+		if !l.idle(m.at) {
+			continue
+		}
+		err := m.start(i, l)
+		if err == nil && m.isIdle(i) {
+			l.wrong, l.over = "", ""
+		}
+		if err := m.wrong(l, err); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -275,26 +269,15 @@ func (m *Machine) isIdle(i int) bool {
 
 // start makes the lane's next request, if there is one.
 func (m *Machine) start(i int, l *lane) error {
-	if m.returning() {
-		switch i {
-		case laneBack:
-			return m.startBack(l)
-		case laneUpload:
-			if err := m.findLost(); err != nil {
-				return err
-			}
-			return m.uploadBack(l)
-		}
+	if m.returning() && i != laneUpload && i != laneBack {
 		return nil
 	}
-	if i != laneSession && (!m.session.active || m.session.drains && i != laneUpload && i != lanePush) {
+	if !m.returning() && i != laneSession && (!m.session.active || m.session.drains && i != laneUpload && i != lanePush) {
 		return nil
 	}
 	switch i {
 	case laneSession:
 		return m.startSession(l)
-	case laneBack:
-		return nil
 	case laneRebase:
 		return m.startRebase(l)
 	case laneAhead:
@@ -302,10 +285,9 @@ func (m *Machine) start(i int, l *lane) error {
 	case lanePull:
 		return m.startPull(l)
 	case laneUpload:
-		if err := m.findLost(); err != nil {
-			return err
-		}
 		return m.startUpload(l)
+	case laneBack:
+		return m.startBack(l)
 	case lanePush:
 		return m.startPush(l)
 	case laneAudit:
@@ -316,28 +298,22 @@ func (m *Machine) start(i int, l *lane) error {
 	return m.startDownload(l)
 }
 
-// ask makes a request on the lane. query alternates names and values.
+// ask makes a request about the application on the lane. query alternates names and values.
 func (m *Machine) ask(l *lane, a Ask, query ...string) {
 	m.ids++
 	l.id, l.since, l.limit = m.ids, m.at, m.at+answerLimit
 	a.ID = l.id
-	if len(query) > 0 {
-		v := ""
-		for i := 0; i < len(query); i += 2 {
-			v += "&" + query[i] + "=" + url.QueryEscape(query[i+1])
-		}
-		a.Query = v[1:]
+	if l != &m.lane[laneSession] { // its body names the application
+		a.Query = "app=" + m.o.App.String()
+	}
+	for i := 0; i < len(query); i += 2 {
+		a.Query += "&" + query[i] + "=" + url.QueryEscape(query[i+1])
 	}
 	a.Header = append(a.Header, api.Field{Name: "Accept", Value: wire.ContentType}, api.Field{Name: "Sync-Protocol", Value: strconv.Itoa(wire.Protocol)})
 	if a.Body != nil && a.Method == "POST" {
 		a.Header = append(a.Header, api.Field{Name: "Content-Type", Value: wire.ContentType})
 	}
 	m.effects = append(m.effects, a)
-}
-
-// where returns query parameters that identify the application, followed by more.
-func (m *Machine) where(more ...string) []string {
-	return append([]string{"app", m.o.App.String()}, more...)
 }
 
 // timer asks the host for a Wake when the next timeout or pause ends.

@@ -21,14 +21,6 @@ type persistedState struct {
 	dated uint32 `wire:"6"` // exif.Version with which no derived record lacks a date
 }
 
-// secretOf returns the secret of the lease of site.
-func (n *persistedState) secretOf(site log.Writer) []byte {
-	if n.next != 0 && site == n.next {
-		return n.key
-	}
-	return n.secret
-}
-
 func (m *Machine) noteKey() []byte { return m.o.App.LocalKey("sync") }
 
 func (m *Machine) readNote() error {
@@ -45,8 +37,10 @@ func (m *Machine) readNote() error {
 	return nil
 }
 
-// writeNote stores n durably.
-func (m *Machine) writeNote(n persistedState) error {
+// noteDated stores dated durably.
+func (m *Machine) noteDated(version uint32) error {
+	n := m.note
+	n.dated = version
 	var b kv.Batch
 	b.Put(m.noteKey(), encodePersistedState(nil, &n))
 	err := kv.Sync(m.o.Store, &b)

@@ -30,7 +30,8 @@ func TestOldNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := decodePersistedState(data)
-	if err != nil || string(n.secretOf(2)) != "bytes 2" || string(n.secretOf(3)) != "bytes 4" || n.dated != 8 {
+	m := Machine{note: n}
+	if err != nil || string(m.secretOf(2)) != "bytes 2" || string(m.secretOf(3)) != "bytes 4" || n.dated != 8 {
 		t.Errorf("read %+v, %v", n, err)
 	}
 }

@@ -27,28 +27,30 @@ const (
 // idlePause is the minimum time between two polls if the first returned at once without entries.
 const idlePause = time.Second
 
-// maxDiverged is the number of consecutive runs of another log after which the machine asks for a snapshot.
+// maxDiverged is the number of consecutive failed pulls after which a run of another log makes the machine ask for a snapshot.
 const maxDiverged = 3
 
 // pull is one stream of changes.
 type pull struct {
-	in           wire.Reader
-	attachments  kv.Batch     // objects for the next entries
-	size         int          // bytes of these objects
-	records      kv.Batch     // derived records for the next entries
-	derived      int          // bytes of records
-	object       []byte       // received data of an incomplete object
-	objectHeader *wire.Object // hash and size of that object; nil: none
-	moved        bool         // the cursor advanced on this stream
-	caught       bool         // the origin reported that the log ends at our cursor
-	divergedRuns int          // consecutive runs from another log
-	fills        bool         // the stream fetches entries of a snapshot, see fill
-	recorded     log.Epoch    // opening of the log in the session in which the last app record came; zero: none came
+	in          wire.Reader
+	attachments kv.Batch     // objects for the next entries
+	records     kv.Batch     // derived records for the next entries
+	object      *wire.Object // the received part of an incomplete object; nil: none
+	moved       bool         // the cursor advanced on this stream
+	caught      bool         // the origin reported that the log ends at our cursor
+	fills       bool         // the stream fetches entries of a snapshot, see fill
+	recorded    log.Epoch    // opening of the log in the session in which the last app record came; zero: none came
 }
 
 // reset forgets a stream. The origin sends its records again if they were not folded.
 func (p *pull) reset() {
-	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns, recorded: p.recorded}
+	*p = pull{caught: p.caught, recorded: p.recorded}
+}
+
+// stopPull cancels the stream.
+func (m *Machine) stopPull() {
+	m.cancel(&m.lane[lanePull])
+	m.pull.reset()
 }
 
 // startPull asks for the entries after the cursor.
@@ -61,7 +63,7 @@ func (m *Machine) startPull(l *lane) error {
 	}
 	m.pull.reset()
 	c := m.p.Cursor()
-	query := m.where("opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String())
+	query := []string{"opening", hex.EncodeToString(m.session.opening[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String()}
 	if c.Seq > 0 {
 		query = append(query, "epoch", hex.EncodeToString(c.Epoch[:]), "chain", hex.EncodeToString(c.Chain[:]))
 	}
@@ -85,7 +87,7 @@ func (m *Machine) vectors() string {
 	return "none"
 }
 
-// settledLog reports whether nothing is left to pull: neither entries that the origin has announced, nor operations of this site that it
+// settledLog reports whether nothing is left to pull: neither entries that the origin has announced, nor own operations that it
 // accepted.
 func (m *Machine) settledLog() bool {
 	_, settled := m.p.Outbox()
@@ -111,10 +113,7 @@ func (m *Machine) frames(l *lane, data []byte) error {
 
 // frame handles one message of the stream.
 func (m *Machine) frame(l *lane, f *wire.Frame) error {
-	if m.pull.fills {
-		return m.fillFrame(l, f)
-	}
-	switch f.Type {
+	switch fills := m.pull.fills; f.Type {
 	case wire.TypeDerived:
 		return m.bufferDerived(f.Body)
 	case wire.TypeObject:
@@ -122,8 +121,14 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	case wire.TypeRegister:
 		return m.register(f.Body)
 	case wire.TypeEntries:
+		if fills {
+			return m.fillEntries(l, f.Body)
+		}
 		return m.entries(l, f.Body)
 	case wire.TypeCheckpoint:
+		if fills {
+			return m.fillCheckpoint(f.Body)
+		}
 		return m.checkpoint(l, f.Body)
 	case wire.TypeKeepalive:
 		_, err := wire.DecodeKeepalive(f.Body)
@@ -140,7 +145,9 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
-// bufferDerived buffers records until the entries that need them arrive.
+// bufferDerived buffers records until the entries that need them arrive. If there are many, it writes them before: a switch of the network
+// needs those of all inputs, and nothing reads them until then. Objects wait for their entries, since a cleanup deletes objects that no version
+// names.
 func (m *Machine) bufferDerived(body []byte) error {
 	d, err := wire.DecodeDerived(body)
 	if err != nil {
@@ -152,34 +159,23 @@ func (m *Machine) bufferDerived(body []byte) error {
 			return fmt.Errorf("%w: %w", errAnswer, err)
 		}
 	}
-	m.pull.derived += len(body)
-	return m.writeDerived()
-}
-
-// writeDerived writes buffered derived records before the entries that need them, if there are many: a switch of the network needs those of
-// all inputs. Nothing reads them before the switch. Objects wait for their entries, since a cleanup deletes objects that no version names.
-func (m *Machine) writeDerived() error {
-	if m.pull.derived <= maxDerived {
+	if len(m.pull.records.Bytes()) <= maxDerived {
 		return nil
 	}
 	if err := m.o.Store.Room(); err != nil {
 		return err
 	}
 	records := m.pull.records
-	m.pull.records, m.pull.derived = kv.Batch{}, 0
-	err := m.attach(&records)
-	if errors.Is(err, partition.ErrChain) {
-		m.diverged(&m.lane[lanePull], err)
-		return nil
-	}
-	return err
+	m.pull.records = kv.Batch{}
+	return m.pullNothing(partition.Run{Attach: func(b *kv.Batch) { b.Append(&records) }})
 }
 
-func (m *Machine) attachmentSpace(n int) error {
-	if m.pull.size += n; m.pull.size > maxBeside {
-		return fmt.Errorf("%w: more than %d bytes of objects before the entries that need them", errAnswer, maxBeside)
-	}
-	return nil
+// pullNothing pulls a run without entries, which brings records or a stable place.
+func (m *Machine) pullNothing(r partition.Run) error {
+	c := m.p.Cursor()
+	r.Epoch, r.From, r.To, r.Chain = c.Epoch, c.Seq, c.Seq, c.Chain
+	_, err := m.p.Pull(context.Background(), r)
+	return err
 }
 
 // object collects the pieces of an object, and stores the object when it is complete.
@@ -190,27 +186,28 @@ func (m *Machine) object(body []byte) error {
 	}
 	p := &m.pull
 	if o.Offset == 0 {
-		p.objectHeader, p.object = &wire.Object{Hash: o.Hash, Size: o.Size}, nil
+		p.object = &wire.Object{Hash: o.Hash, Size: o.Size}
 	}
 	switch {
-	case p.objectHeader == nil, o.Hash != p.objectHeader.Hash, o.Size != p.objectHeader.Size, o.Offset != uint64(len(p.object)):
+	case p.object == nil, o.Hash != p.object.Hash, o.Size != p.object.Size, o.Offset != uint64(len(p.object.Data)):
 		return fmt.Errorf("%w: chunk of an object out of order", errAnswer)
 	case o.Size > maxObject:
 		return fmt.Errorf("%w: object of %d bytes", errAnswer, o.Size)
 	case len(o.Data) == 0 && o.Size > 0:
 		return fmt.Errorf("%w: empty chunk of an object", errAnswer)
+	case uint64(len(p.attachments.Bytes()))+o.Size > maxBeside:
+		return fmt.Errorf("%w: more than %d bytes of objects before the entries that need them", errAnswer, maxBeside)
 	}
-	if err := m.attachmentSpace(len(o.Data)); err != nil {
-		return err
-	}
-	if p.object = append(p.object, o.Data...); uint64(len(p.object)) < o.Size {
+	p.object.Data = append(p.object.Data, o.Data...)
+	data := p.object.Data
+	if uint64(len(data)) < o.Size {
 		return nil
 	}
-	if blob.Sum(p.object) != o.Hash {
+	p.object = nil
+	if blob.Sum(data) != o.Hash {
 		return fmt.Errorf("%w: object has the wrong hash", errAnswer)
 	}
-	catalog.PutObject(&p.attachments, m.o.App, p.object)
-	p.objectHeader, p.object = nil, nil
+	catalog.PutObject(&p.attachments, m.o.App, data)
 	return nil
 }
 
@@ -243,7 +240,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		return err
 	}
 	attachments, records := m.pull.attachments, m.pull.records
-	m.pull.attachments, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
+	m.pull.attachments, m.pull.records = kv.Batch{}, kv.Batch{}
 	c := m.p.Cursor()
 	switch {
 	case e.To <= c.Seq:
@@ -269,19 +266,20 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		m.diverged(l, err)
 		return nil
 	case errors.Is(err, fold.ErrNewer): // the newer rules were activated during the session
-		m.session.pause(m.at)
-		m.origin.problem = m.session.paused
-		m.cancel(l)
-		m.pull.reset()
+		m.pause()
 		return nil
 	case errors.Is(err, partition.ErrCursor):
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case err != nil:
 		return err
 	}
-	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
+	m.pull.moved, m.pull.caught = true, false
 	l.succeeded()
-	m.origin.recordVerdicts(verdicts)
+	for i := range verdicts {
+		if verdicts[i].Verdict.Code > fold.Superseded {
+			m.origin.refused++
+		}
+	}
 	m.load.entries(run.Entries)
 	return nil
 }
@@ -295,17 +293,12 @@ func runOf(e *wire.Entries) (r partition.Run, err error) {
 	return r, err
 }
 
-// diverged handles a run of another log. The machine sends its cursor again. After maxDiverged such runs it asks for a snapshot. Own
+// diverged handles a run of another log. The machine sends its cursor again. After maxDiverged failures it asks for a snapshot. Own
 // operations stay.
 func (m *Machine) diverged(l *lane, err error) {
-	m.pull.divergedRuns++
-	runs := m.pull.divergedRuns
 	m.end()
-	if runs >= maxDiverged {
-		m.pull.divergedRuns = 0
-		m.rebase.force = true
-	}
 	m.backOff(l, 0, err)
+	m.rebase.force = m.rebase.force || l.fails >= maxDiverged
 }
 
 // checkpoint stores the end of the log and the last stable entry.
@@ -323,14 +316,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 		return fmt.Errorf("%w: checkpoint at %d of %d, cursor %d", errAnswer, k.To, k.Head, c.Seq)
 	}
 	if k.Stable > c.Stable {
-		_, err := m.p.Pull(context.Background(), partition.Run{
-			Frame: partition.Frame{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain}, Stable: min(k.Stable, k.Head),
-		})
-		if errors.Is(err, partition.ErrChain) {
-			m.diverged(l, err)
-			return nil
-		}
-		if err != nil {
+		if err := m.pullNothing(partition.Run{Stable: min(k.Stable, k.Head)}); err != nil {
 			return err
 		}
 	}
@@ -349,7 +335,10 @@ func (m *Machine) streamEnd(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	wait := time.Duration(min(e.WaitMillis, uint64(maxPause/time.Millisecond))) * time.Millisecond
+	if m.pull.fills && e.Why == wire.WhyDone && !m.pull.moved { // the origin has no more entries: install without them
+		m.rebase.fill.at = m.rebase.fill.to
+	}
+	wait := wait(e.WaitMillis)
 	switch e.Why {
 	case wire.WhyGone:
 		m.purge(e.Detail, false)

@@ -47,14 +47,7 @@ func TestPurgeNeedsTheOrigin(t *testing.T) {
 		x.Status, x.Header, x.Body = 410, []api.Field{{Name: "Content-Type", Value: "text/html"}}, []byte("gone")
 		return true
 	}
-	for range 20 {
-		if len(r.requests) > 0 {
-			r.deliver(0)
-		} else {
-			r.clock = r.wake
-			r.step(replica.Wake{})
-		}
-	}
+	r.turns(20)
 	if r.status().Phase == replica.Purged {
 		t.Error("an answer that is not the origin's emptied the replica")
 	}

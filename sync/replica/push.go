@@ -1,13 +1,12 @@
 package replica
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -30,7 +29,7 @@ type push struct {
 	at         uint64        // position of that operation
 	last       uint64        // position of the last operation of the current push
 	gap        log.Writer    // writer whose earlier operations the origin lacks, and the replica, too; 0: none
-	maxOps     int           // maximum operations of one push, after the origin found a push too large; 0: pushOps
+	maxOps     uint64        // maximum operations of one push, after the origin found a push too large; 0: pushOps
 	echo       uint64        // entry up to which the log contains the accepted operations; 0: unknown
 	acceptedAt time.Duration // last time when the origin accepted operations
 }
@@ -45,15 +44,8 @@ func (m *Machine) unsent(yield func(at uint64, op log.Op) bool) error {
 
 // startPush offers the next operations of the outbox, in order, as far as the origin has their pictures.
 func (m *Machine) startPush(l *lane) error {
-	last, settled := m.p.Outbox()
-	if !m.session.drains {
-		if !m.sameLog() {
-			return nil // wait until the snapshot shows which own operations it contains
-		}
-		m.push.accepted = max(m.push.accepted, settled)
-	}
-	if m.push.accepted >= last {
-		return nil
+	if m.session.lacks && !m.session.drains {
+		return nil // wait until the snapshot shows which own operations it contains
 	}
 	at, ops, err := m.batch()
 	if err != nil || len(ops) == 0 {
@@ -76,32 +68,28 @@ func (m *Machine) startPush(l *lane) error {
 		return false
 	})
 	if err == nil {
-		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
+		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()})
 	}
 	return err
 }
 
 // secretOf returns the secret that a push of a writer shows. That of a site of version 0.1.0 is in the machine's note.
 func (m *Machine) secretOf(w log.Writer) []byte {
-	if w.IsSite() {
-		return m.note.secretOf(w)
+	switch {
+	case !w.IsSite():
+		return m.p.Secret(w)
+	case w == m.note.next:
+		return m.note.key
 	}
-	return m.p.Secret(w)
+	return m.note.secret
 }
 
 // batch returns the first operations that the origin has not accepted and that can be sent now, and the position of the first: a run of one
 // writer, at consecutive positions.
 func (m *Machine) batch() (first uint64, ops []log.Op, err error) {
-	maxOps, room := pushOps, pushBytes
-	if n := m.session.limits.PushOps; n > 0 && n < uint64(maxOps) {
-		maxOps = int(n)
-	}
-	if n := m.session.limits.PushBytes; n > 0 && n < uint64(room) {
-		room = int(n)
-	}
-	if m.push.maxOps > 0 {
-		maxOps = min(maxOps, m.push.maxOps)
-	}
+	limits := &m.session.limits
+	maxOps := min(pushOps, cmp.Or(limits.PushOps, pushOps), cmp.Or(m.push.maxOps, pushOps))
+	room := int(min(pushBytes, cmp.Or(limits.PushBytes, pushBytes)))
 	err = m.unsent(func(at uint64, op log.Op) bool {
 		n := uint64(len(ops))
 		if n > 0 && (at != first+n || op.Dot.Writer != ops[0].Dot.Writer) || m.upload.wants(&op) {
@@ -117,7 +105,7 @@ func (m *Machine) batch() (first uint64, ops []log.Op, err error) {
 			first = at
 		}
 		ops = append(ops, op)
-		return len(ops) < maxOps
+		return n+1 < maxOps
 	})
 	return first, ops, err
 }
@@ -178,13 +166,15 @@ func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	}
 	m.push.accepted = min(m.push.at+p.Accepted-first.Seq, m.push.last)
 	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at
+	m.upload.forgetLost()
 	l.succeeded()
 	l.next = m.at + wait(p.WaitMillis)
 	return m.purgeIfDrained()
 }
 
-// checkEcho is called when the cursor is at the end of the log. The log must contain the operations that the origin accepted; checkEcho
-// sends missing ones again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
+// checkEcho is called when the cursor is at the end of the log. It sends accepted operations again that are still pending: the origin's answer
+// was wrong, or a snapshot before the answer lacks their names, since a horizon has dropped these. If the pull began after the answer, also a
+// log that ends before the reported entry lacks them.
 func (m *Machine) checkEcho() {
 	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.acceptedAt {
 		return
@@ -203,7 +193,7 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool, err error
 	case r.Code == wire.RefusedSequence:
 		return true, m.goBack(r)
 	case status == 413 && r.Limit != wire.LimitGaps && p.last > p.at:
-		p.maxOps = max(int(p.last-p.at+1)/2, 1)
+		p.maxOps = max((p.last-p.at+1)/2, 1)
 		m.backOff(l, 0, r)
 		return true, nil
 	case status == 413, r.Code == wire.RefusedWriter, r.Code == wire.RefusedContent && m.session.drains:
@@ -218,56 +208,35 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool, err error
 	return false, nil
 }
 
-// goBack continues after the last operation that the origin has of the writer. If the outbox has dropped the next one, the next push declares
-// the gap. If the log has had that one, a new session finds out whether the log has lost it. If not, a horizon has dropped its name, and the
-// next push declares the gap, too.
+// goBack continues with the operation after the last one that the origin has of the writer, if that one is pending. If it is confirmed, a new
+// session finds out whether the log has lost it. If not, a horizon has dropped its name, and the next push declares the gap. The same holds if
+// the outbox has dropped the operation, without the session.
 func (m *Machine) goBack(r *wire.Refusal) error {
 	p := &m.push
 	next, missing := log.Dot{Writer: p.first.Writer, Seq: r.Accepted + 1}, uint64(0)
-	err := m.p.LocalOps(0, func(at uint64, op log.Op) bool {
+	find := func(at uint64, op log.Op) bool {
 		if op.Dot == next {
 			missing = at
 		}
 		return missing == 0 && at < p.at
-	})
-	switch _, settled := m.p.Outbox(); {
-	case err != nil:
-		return err
-	case missing == 0:
-		p.gap = p.first.Writer
-	case missing > settled || m.session.drains:
+	}
+	accepted := p.accepted
+	p.accepted = 0
+	err := m.unsent(find)
+	p.accepted = accepted
+	if err == nil && missing > 0 {
 		p.accepted = missing - 1
-	default:
-		p.gap = p.first.Writer
-		m.end()
+	} else if err == nil {
+		p.gap = next.Writer
+		if err = m.p.LocalOps(0, find); missing > 0 {
+			m.end()
+		}
 	}
 	m.backOff(&m.lane[lanePush], wait(r.WaitMillis), r)
-	return nil
+	return err
 }
 
 // wait returns a pause that the origin asks for, at most maxPause.
 func wait(millis uint64) time.Duration {
 	return time.Duration(min(millis, uint64(maxPause/time.Millisecond))) * time.Millisecond
-}
-
-// requiredBlobs returns the picture and the object that the origin must have before it gets op; zero: none.
-func requiredBlobs(op *log.Op) (picture, object blob.Hash) {
-	switch b := op.Body.(type) {
-	case *log.InputCreate:
-		return b.Blob, blob.Hash{}
-	case *log.InputFetched:
-		return b.Blob, blob.Hash{}
-	case *log.VersionResult:
-		return blob.Hash{}, b.Manifest
-	}
-	return blob.Hash{}, blob.Hash{}
-}
-
-// manifest returns an object from our catalog, such as a version's manifest.
-func (m *Machine) manifest(h blob.Hash) ([]byte, error) {
-	data, err := catalog.Read(m.o.Store, m.o.App).Object(h)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, blob.ErrNotFound
-	}
-	return data, err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -30,12 +29,10 @@ const MaxPiece = maxObject
 // A replica that has never pulled writes chunks of derived records to their final keys at once. While it processes one chunk, laneAhead
 // asks the origin for the next one.
 type rebase struct {
-	name       [32]byte // name of the snapshot; zero: the newest
-	force      bool     // download a snapshot even if the origin could continue from our cursor
+	force      bool // download a snapshot even if the origin could continue from our cursor
 	manifest   *wire.Manifest
 	parts      []wire.Chunk // parts of the manifest: chunks, then objects
-	received   []bool       // by part: it arrived
-	verified   []bool       // by part: its hash was checked on arrival, since the machine was created
+	received   []bool       // by part: it arrived, and its hash was checked since the machine was created
 	placed     []bool       // by part: a chunk whose derived records are under their final keys
 	next       int          // index of the first part that may be missing
 	swept      bool         // the store has no chunks of an earlier snapshot
@@ -48,17 +45,9 @@ type rebase struct {
 	batch kv.Batch // reused batch for the next part
 }
 
-// want starts the download of the named snapshot, unless it is in progress.
-func (r *rebase) want(name [32]byte) {
-	if r.manifest == nil || name != r.name {
-		r.name = name
-		r.forget()
-	}
-}
-
 // forget drops the manifest, so that it is requested again.
 func (r *rebase) forget() {
-	r.manifest, r.parts, r.received, r.verified, r.placed, r.next = nil, nil, nil, nil, nil, 0
+	r.manifest, r.parts, r.received, r.placed, r.next = nil, nil, nil, nil, 0
 }
 
 // startRebase asks for the next part, or installs the snapshot when all have arrived.
@@ -67,12 +56,6 @@ func (m *Machine) startRebase(l *lane) error {
 	if m.session.paused != "" || r.handedOver {
 		return nil // the received parts serve a newer version, or the host
 	}
-	if r.force && !m.session.rebase {
-		r.want([32]byte{})
-		m.session.rebase = true
-		m.cancel(&m.lane[lanePull])
-		m.pull.reset()
-	}
 	if !m.session.rebase {
 		return m.sweep()
 	}
@@ -80,27 +63,20 @@ func (m *Machine) startRebase(l *lane) error {
 		return err
 	}
 	if r.manifest == nil {
-		query := m.where("vectors", m.vectors())
-		if r.name != ([32]byte{}) {
-			query = append(query, "name", hex.EncodeToString(r.name[:]))
-		}
 		least, err := m.least()
 		if err != nil {
 			return err
 		}
-		if least > 0 {
-			query = append(query, "least", strconv.FormatUint(least, 10))
-		}
-		query = append(query, "opening", hex.EncodeToString(m.session.opening[:]))
-		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
+		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"},
+			"vectors", m.vectors(), "opening", hex.EncodeToString(m.session.opening[:]), "least", strconv.FormatUint(least, 10))
 		r.requested[laneRebase] = blob.Hash{}
 		return nil
 	}
 	if requested, err := m.askPart(laneRebase, laneAhead); requested || err != nil || r.next < len(r.parts) {
 		return err
 	}
-	if fills, err := m.fills(); fills || err != nil {
-		return err
+	if r.fill.waits() {
+		return nil
 	}
 	if offered, err := m.offerSnapshot(); offered || err != nil {
 		return err
@@ -149,7 +125,7 @@ func (m *Machine) askPart(lane, other int) (requested bool, err error) {
 					return false, err
 				}
 			}
-			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String(), Place: place}, m.where()...)
+			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String(), Place: place})
 			l.body, r.body = slices.Grow(r.body[:0], int(r.parts[i].Size)), nil
 			r.requested[lane] = h
 			return true, nil
@@ -178,8 +154,8 @@ func (m *Machine) hasPart(i int) (bool, error) {
 			return false, err
 		}
 	}
-	_, err := m.stagedChunk(h)
-	if errors.Is(err, blob.ErrNotFound) {
+	data, err := m.staged(h)
+	if errors.Is(err, blob.ErrNotFound) || err == nil && blob.Sum(data) != h { // damaged
 		return false, nil
 	}
 	if err == nil {
@@ -206,13 +182,8 @@ func (m *Machine) places() (bool, error) {
 
 // blank reports whether an application has no inputs, including pending ones.
 func blank(store kv.Store, app catalog.AppID) (empty bool, err error) {
-	r := catalog.Read(store, app)
-	h, err := r.Header()
-	if err != nil || h.Clock == 0 && h.Counts == (catalog.Counts{}) { // no entry was ever folded
-		return err == nil, err
-	}
 	empty = true
-	err = r.Inputs(0, func(catalog.Input) bool {
+	err = catalog.Read(store, app).Inputs(0, func(catalog.Input) bool {
 		empty = false
 		return false
 	})
@@ -223,11 +194,11 @@ func (m *Machine) stageKey(h blob.Hash) []byte {
 	return append(m.o.App.LocalKey("sync/chunk/"), h[:]...)
 }
 
-// stagedChunk returns a part that arrived. For a damaged part it returns blob.ErrNotFound.
-func (m *Machine) stagedChunk(h blob.Hash) ([]byte, error) {
+// staged returns a part that arrived.
+func (m *Machine) staged(h blob.Hash) ([]byte, error) {
 	data, err := m.o.Store.Get(m.stageKey(h))
-	if errors.Is(err, kv.ErrNotFound) || err == nil && blob.Sum(data) != h {
-		return nil, blob.ErrNotFound
+	if errors.Is(err, kv.ErrNotFound) {
+		err = blob.ErrNotFound
 	}
 	return data, err
 }
@@ -259,13 +230,10 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	r, l := &m.rebase, &m.lane[lane]
 	hash := r.requested[lane]
 	if hash.IsZero() {
-		if r.manifest != nil {
-			return nil
-		}
 		return m.gotManifest(l, body)
 	}
 	i := slices.IndexFunc(r.parts, func(c wire.Chunk) bool { return c.Hash == hash })
-	if r.manifest == nil || i < 0 {
+	if i < 0 {
 		return nil
 	}
 	part, sum := r.parts[i], a.Sum
@@ -300,7 +268,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	if err := m.o.Store.Apply(&r.batch); err != nil {
 		return err
 	}
-	r.verified[i], r.placed[i] = !placed, placed
+	r.placed[i] = placed
 	r.markReceived(i)
 	l.succeeded()
 	return nil
@@ -309,9 +277,6 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 // gotManifest checks the manifest and starts the download of its parts.
 func (m *Machine) gotManifest(l *lane, body []byte) error {
 	r := &m.rebase
-	if r.name != ([32]byte{}) && blob.Sum(body) != blob.Hash(r.name) {
-		return fmt.Errorf("%w: wrong snapshot", errAnswer)
-	}
 	f, err := wire.DecodeManifest(body)
 	if err != nil {
 		return err
@@ -323,19 +288,24 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.App != m.o.App.String():
 		return fmt.Errorf("%w: snapshot of another application", errAnswer)
 	case f.Fold > m.p.Rules(): // the newer rules were activated during the session
-		m.session.pause(m.at)
+		m.pause()
 		m.session.rebase = false
-		m.origin.problem = m.session.paused
 		return nil
 	case f.Seq < least:
 		return m.setBack(f.Seq, least)
 	}
-	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
+	for _, c := range slices.Concat(f.Chunks, f.Objects) {
 		if c.Size > MaxPiece {
 			return fmt.Errorf("%w: snapshot chunk of %d bytes is too large", errAnswer, c.Size)
 		}
 	}
 	r.begin(&f)
+	if r.fill.of != f.Chain {
+		if m.pull.fills { // the answer may end before the entries of this snapshot
+			m.stopPull()
+		}
+		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}
+	}
 	l.succeeded()
 	return nil
 }
@@ -343,17 +313,15 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 // begin sets up the download of the parts in f.
 func (r *rebase) begin(f *wire.Manifest) {
 	r.forget()
-	r.manifest, r.parts = f, append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
-	n := len(r.parts)
-	r.received, r.verified, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
+	r.manifest, r.parts = f, slices.Concat(f.Chunks, f.Objects)
+	r.received, r.placed = make([]bool, len(r.parts)), make([]bool, len(r.parts))
 }
 
 // takeSnapshot replaces the confirmed state by the snapshot. The outbox stays, and pending operations are folded again on top.
 func (m *Machine) takeSnapshot(l *lane) error {
 	r := &m.rebase
 	err := m.adopt(context.Background())
-	r.forget()
-	r.body, r.batch, r.fill = nil, kv.Batch{}, fill{}
+	*r = rebase{force: r.force}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a part was damaged meanwhile: it is requested again
@@ -365,8 +333,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	m.origin.rebases++
 	m.session.rebase, m.session.lacks, r.force = false, false, false
 	m.back = back{}
-	m.cancel(&m.lane[lanePull])
-	m.pull.reset()
+	m.stopPull()
 	m.pull.caught = false
 	m.push.accepted = 0
 	m.lane[lanePull].succeeded()
@@ -384,19 +351,12 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Lacked: m.session.lacks, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
-		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
-		Read: func(i int) ([]byte, error) {
-			if !r.verified[i] {
-				return m.stagedChunk(r.parts[i].Hash)
-			}
-			data, err := m.o.Store.Get(m.stageKey(r.parts[i].Hash))
-			if errors.Is(err, kv.ErrNotFound) {
-				err = blob.ErrNotFound
-			}
-			return data, err
-		},
+		Epoch: f.Epoch, Seq: f.Seq, Lacked: m.session.lacks, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest,
+		Read:   func(i int) ([]byte, error) { return m.staged(f.Chunks[i].Hash) },
 		Placed: func(i int) bool { return r.placed[i] },
+	}
+	for _, c := range f.Chunks {
+		s.Chunks = append(s.Chunks, partition.Chunk(c))
 	}
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)
@@ -416,7 +376,7 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 		if _, err := catalog.Read(m.o.Store, m.o.App).Object(o.Hash); err == nil {
 			continue
 		}
-		data, err := m.stagedChunk(o.Hash)
+		data, err := m.staged(o.Hash)
 		if err != nil {
 			return err
 		}
@@ -430,33 +390,16 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 
 // isOriginFault reports whether err is caused by the state that the origin sent.
 func isOriginFault(err error) bool {
-	for _, e := range []error{
-		partition.ErrChunk, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-func chunksOf(list []wire.Chunk) (out []partition.Chunk) {
-	for _, c := range list {
-		out = append(out, partition.Chunk(c))
-	}
-	return out
+	return errors.Is(err, partition.ErrChunk) || errors.Is(err, catalog.ErrOrder) || errors.Is(err, field.ErrFormat) ||
+		errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrNewer)
 }
 
 // snapshotRefused continues with the newest snapshot if the origin no longer has this one. Parts that both contain are not requested again.
 func (m *Machine) snapshotRefused(status int) (done bool) {
-	if status != 404 && status != 410 {
+	if status != 404 && status != 410 || m.rebase.manifest == nil { // without a manifest the origin has no snapshot yet: retry later
 		return false
 	}
-	first := m.rebase.manifest == nil && m.rebase.name == ([32]byte{})
-	m.rebase.name, m.rebase.manifest = [32]byte{}, nil
-	if first {
-		return false // the origin has no snapshot yet: retry later
-	}
+	m.rebase.forget()
 	m.backOff(&m.lane[laneRebase], 0, errors.New("the snapshot has expired; downloading the newest"))
 	return true
 }

@@ -252,14 +252,7 @@ func TestForeignIsRefused(t *testing.T) {
 				return !on || !strings.HasPrefix(a.Path, "/v2/sync/snapshot")
 			}
 			r.origin.submit(create("a"), create("b"))
-			for range 30 {
-				if len(r.requests) > 0 {
-					r.deliver(0)
-				} else {
-					r.clock = r.wake
-					r.step(replica.Wake{})
-				}
-			}
+			r.turns(30)
 			if s := r.status(); s.Cursor != 0 || s.Problem == "" || s.Phase == replica.Current {
 				t.Errorf("%+v", s)
 			}

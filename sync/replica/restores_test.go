@@ -148,10 +148,7 @@ func (s *restores) event() {
 	case len(s.requests) > 0:
 		s.deliver(s.rng.IntN(len(s.requests)))
 	default:
-		if s.wake.After(s.clock) {
-			s.clock = s.wake
-		}
-		s.step(replica.Wake{})
+		s.sleep()
 	}
 }
 

@@ -307,6 +307,27 @@ func (r *rig) refusal(a *replica.Ask) *wire.Refusal {
 	return r.instead(a)
 }
 
+// sleep moves the clock to the time for which the machine asked, and wakes it.
+func (r *rig) sleep() {
+	r.Helper()
+	if r.wake.After(r.clock) {
+		r.clock = r.wake
+	}
+	r.step(replica.Wake{})
+}
+
+// turns delivers n answers, oldest first. In a turn without a request the machine sleeps.
+func (r *rig) turns(n int) {
+	r.Helper()
+	for range n {
+		if len(r.requests) > 0 {
+			r.deliver(0)
+		} else {
+			r.sleep()
+		}
+	}
+}
+
 // run answers requests in order, and advances the clock to the next wake time, until done reports true. It fails the test after
 // more than limit requests.
 func (r *rig) run(done func() bool, limit int) {

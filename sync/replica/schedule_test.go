@@ -80,10 +80,7 @@ func schedule(t *testing.T, seed uint64) {
 		case len(r.requests) > 0:
 			r.deliver(r.rng.IntN(len(r.requests)))
 		default:
-			if r.wake.After(r.clock) {
-				r.clock = r.wake
-			}
-			r.step(replica.Wake{})
+			r.sleep()
 		}
 	}
 	faulty = false
@@ -146,8 +143,7 @@ func TestBackOff(t *testing.T) {
 			r.deliver(0)
 			continue
 		}
-		r.clock = r.wake
-		r.step(replica.Wake{})
+		r.sleep()
 	}
 	for i, g := range gaps[1:] {
 		limit := min(500*time.Millisecond<<min(i, 10), time.Minute)
@@ -186,8 +182,7 @@ func TestRetryAfter(t *testing.T) {
 		r.deliver(0)
 		start := r.clock
 		for len(r.requests) == 0 {
-			r.clock = r.wake
-			r.step(replica.Wake{})
+			r.sleep()
 		}
 		if d := r.clock.Sub(start); d < 2*time.Minute || d > 3*time.Minute {
 			t.Errorf("%d: asked again after %v", x.Status, d)
@@ -248,13 +243,11 @@ func TestSilence(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	if len(r.requests) == 0 {
-		r.clock = r.wake
-		r.step(replica.Wake{})
+		r.sleep()
 	}
 	id := r.requests[0].ID
 	for range 20 {
-		r.clock = r.wake
-		r.step(replica.Wake{})
+		r.sleep()
 		if len(r.requests) > 0 && r.requests[0].ID != id {
 			return
 		}
@@ -267,8 +260,7 @@ func TestKeepalives(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	for len(r.requests) == 0 {
-		r.clock = r.wake
-		r.step(replica.Wake{})
+		r.sleep()
 	}
 	id := r.requests[0].ID
 	alive := wire.Keepalive{Now: 1}
@@ -388,7 +380,7 @@ func TestRegister(t *testing.T) {
 
 // TestOptions: an error names a missing option.
 func TestOptions(t *testing.T) {
-	if _, err := replica.New(replica.Options{}); !errors.Is(err, replica.ErrOptions) {
+	if _, err := replica.New(replica.Options{}); !errors.Is(err, api.ErrOptions) {
 		t.Errorf("New = %v", err)
 	}
 }

@@ -3,11 +3,13 @@ package replica
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -29,7 +31,7 @@ type session struct {
 	limits  wire.Limits
 	renew   time.Duration
 	rebase  bool   // the log does not continue from the cursor: a snapshot is needed
-	paused  string // reason why pulling is not possible; empty: it is
+	paused  string // reason why pulling is not possible until the next session; empty: it is
 	drains  bool   // the origin denies access, but still accepts operations of this replica
 	dates   bool   // the origin answers dates
 }
@@ -73,11 +75,7 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol {
-		m.backOff(l, versionPause, fmt.Errorf("%w: unsupported protocol %d", errAnswer, o.Protocol))
-		return nil
-	}
-	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() {
+	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol || len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() {
 		return fmt.Errorf("%w: the session does not match the request", errAnswer)
 	}
 	g := &o.Grants[0]
@@ -90,7 +88,7 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	}
 	l.succeeded()
 	m.origin.denied = ""
-	if lacks, err := m.lacking(&o, g); err != nil || lacks {
+	if lacks, err := m.lacking(g); err != nil || lacks {
 		return err
 	}
 	return m.beginSession(&o, g)
@@ -104,11 +102,10 @@ func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
 	}
 	s := session{
 		active: true, opening: g.Opening, lacks: g.Lacks, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter,
-		rebase: g.Do == wire.DoRebase || (g.Lacks || shown != m.p.Cursor()) && g.Do != wire.DoRefused, dates: hasDates(o),
+		dates: slices.ContainsFunc(o.Links, func(l wire.Link) bool { return l.Name == wire.LinkDates }),
 	}
-	if g.Do == wire.DoPause {
-		s.pause(m.at)
-	}
+	s.rebase = g.Do == wire.DoRebase || g.Do == wire.DoTail && m.rebase.force ||
+		(g.Lacks || shown != m.p.Cursor()) && g.Do != wire.DoRefused
 	if s.drains = g.Do == wire.DoRefused; s.drains {
 		s.paused, s.renew = cmp.Or(g.Detail, noAccess), m.at+versionPause
 		for i := range m.lane {
@@ -118,24 +115,18 @@ func (m *Machine) beginSession(o *wire.SessionReply, g *wire.Grant) error {
 		}
 	}
 	if s.opening != m.session.opening {
-		m.cancel(&m.lane[lanePull])
-		m.pull.reset()
 		m.cancel(&m.lane[lanePush])
 		m.push.gap = 0
 		m.upload.forget()
-	}
-	if s.rebase || m.pull.fills {
-		m.cancel(&m.lane[lanePull])
-		m.pull.reset()
-	}
-	if s.opening != m.session.opening {
 		m.rebase.forget()
 	}
-	if s.rebase {
-		m.rebase.want(g.Snapshot)
+	if s.opening != m.session.opening || s.rebase || m.pull.fills {
+		m.stopPull()
 	}
 	m.session = s
-	m.origin.problem = s.paused
+	if g.Do == wire.DoPause {
+		m.pause()
+	}
 	m.push.accepted, m.push.echo = 0, 0
 	if m.origin.head = g.Head; s.drains {
 		m.origin.head = m.p.Cursor().Seq // the replica gets no further entries
@@ -164,19 +155,16 @@ const noAccess = "this replica no longer has access to the application"
 
 // pause stops pulling until the next session, because the log needs newer fold rules. The replica keeps its own operations and still pushes
 // them.
-func (s *session) pause(at time.Duration) {
-	s.paused = "the origin's log needs a newer version of this program; update it"
-	s.renew = at + versionPause
+func (m *Machine) pause() {
+	m.session.paused = "the origin's log needs a newer version of this program; update it"
+	m.session.renew = m.at + versionPause
+	m.stopPull()
 }
-
-// sameLog reports whether the log has the replica's place. Only then does it contain the confirmed operations.
-func (m *Machine) sameLog() bool { return !m.session.lacks }
 
 // end ends the session. The machine requests a new one first.
 func (m *Machine) end() {
 	m.session.active = false
-	m.cancel(&m.lane[lanePull])
-	m.pull.reset()
+	m.stopPull()
 }
 
 // purge ends the machine, since the replica may no longer store the application. keepOutbox preserves the outbox.
@@ -185,7 +173,7 @@ func (m *Machine) purge(why string, keepOutbox bool) {
 	m.running = false
 	m.origin.purged = true
 	why = cmp.Or(why, noAccess)
-	m.origin.problem = why
+	m.session.paused = why
 	if !keepOutbox { // operations written from now on would be deleted with the rest
 		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
 	}
@@ -194,21 +182,23 @@ func (m *Machine) purge(why string, keepOutbox bool) {
 
 // handleRefusal handles an answer with an error status. The lane asks again later, and nothing is lost.
 func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, body []byte) error {
-	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
+	detail := fmt.Sprintf("HTTP status %d", status)
 	if status == 507 {
-		r.Detail = "the origin's disk is full, or it rejects writes for another reason (HTTP status 507)"
+		detail = "the origin's disk is full, or it rejects writes for another reason (HTTP status 507)"
 	}
+	r := wire.Refusal{Detail: detail}
 	if kind, _, _ := strings.Cut(header(fields, "Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), wire.ContentType) {
 		if got, err := wire.DecodeRefusal(body); err == nil && got.Status() == status {
 			r = got
-			if r.Detail == "" {
-				r.Detail = fmt.Sprintf("HTTP status %d", status)
-			}
+			r.Detail = cmp.Or(r.Detail, detail)
 		}
 	}
-	wait := max(retryAfter(fields), time.Duration(min(r.WaitMillis, uint64(maxPause/time.Millisecond)))*time.Millisecond)
+	wait := max(retryAfter(fields), wait(r.WaitMillis))
 	if i == laneSession && status >= 400 && status < 500 && status != 408 && status != 429 {
 		m.origin.denied = r.Error()
+	}
+	if m.returning() && endsBack(&r, status) {
+		m.back = back{}
 	}
 	if done, err := m.refusedHere(i, &r, status); done {
 		return err
@@ -227,8 +217,6 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 			l.succeeded()
 			l = &m.lane[laneSession]
 		}
-		m.backOff(l, wait, &r)
-		return nil
 	}
 	m.backOff(l, wait, &r)
 	return nil
@@ -240,16 +228,15 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	case lanePush:
 		return m.pushRefused(r, status)
 	case laneBack:
-		return m.backRefused(r, status)
+		return m.backRefused(r), nil
 	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:
-		if m.returning() && endsBack(r, status) {
-			m.back = back{}
-		}
 		return m.uploadRefused(r, status), nil
 	case laneDownload:
-		return m.downloadRefused(status), nil
+		if done = status == 404 || status == 410; done { // the origin does not have the picture
+			m.notGot(&m.lane[laneDownload], blob.ErrNotFound)
+		}
 	}
-	return false, nil
+	return done, nil
 }

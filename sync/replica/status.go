@@ -35,8 +35,7 @@ type originState struct {
 	current     time.Time
 	streamedAt  time.Time // last time when a stream reached the entries, after the newest app record
 	denied      string    // reason why there is no session; empty: none
-	problem     string    // problem that only a new session clears
-	verdicts    [8]uint64
+	refused     uint64    // verdicts on own operations that are conflicts
 	sentBlobs   uint64
 	gotBlobs    uint64
 	rebases     uint64
@@ -44,15 +43,6 @@ type originState struct {
 	audited     time.Time
 	purged      bool
 	unreachable bool // a request was lost, and no answer arrived since
-}
-
-// recordVerdicts counts the verdicts of the log on operations here.
-func (t *originState) recordVerdicts(list []partition.OpVerdict) {
-	for i := range list {
-		if c := int(list[i].Verdict.Code); c < len(t.verdicts) {
-			t.verdicts[c]++
-		}
-	}
 }
 
 // Status is the state of the replica and the last known state of the origin.
@@ -105,7 +95,7 @@ func (m *Machine) Status() Status {
 		Chunks: len(m.rebase.parts), ChunksDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Differences: t.differences, Audited: t.audited,
-		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over,
+		Refused: t.refused, Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over,
 	}
 	if m.running && m.online {
 		var due time.Duration
@@ -123,8 +113,8 @@ func (m *Machine) Status() Status {
 
 // problem returns the current problem, for people.
 func (m *Machine) problem() string {
-	if m.origin.problem != "" {
-		return m.origin.problem
+	if m.session.paused != "" {
+		return m.session.paused
 	}
 	for i := range m.lane {
 		if w := m.lane[i].wrong; w != "" {
@@ -173,29 +163,9 @@ func (m *Machine) downloads() int {
 	return n
 }
 
-// conflicts returns the number of verdicts since New that are conflicts.
-func (m *Machine) conflicts() (n uint64) {
-	for code, count := range m.origin.verdicts {
-		if code > 2 {
-			n += count
-		}
-	}
-	return n
-}
-
-// statusDigest is the part of a status whose changes produce a StatusChange at once.
-type statusDigest struct {
-	phase                              Phase
-	cursor, head, issued, sent, folded uint64
-	chunks, uploads, downloads         int
-	problem                            string
-}
-
-func (m *Machine) brief() statusDigest {
-	c := m.p.Cursor()
-	issued, confirmed := m.p.Outbox()
-	return statusDigest{
-		phase: m.phase(&c), cursor: c.Seq, head: m.origin.head, issued: issued, sent: m.push.accepted, folded: confirmed,
-		chunks: m.rebase.next, uploads: len(m.upload.queue), downloads: m.downloads(), problem: m.problem(),
-	}
+// brief returns the part of the status whose changes produce a StatusChange at once: all but the times.
+func (m *Machine) brief() Status {
+	s := m.Status()
+	s.Contact, s.AsOf, s.Heard, s.Audited, s.Retry = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	return s
 }

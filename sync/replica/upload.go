@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -14,6 +16,7 @@ import (
 // Limits of uploads.
 const (
 	maxRequestHashes = 256     // maximum hashes of one request
+	maxLook          = 1 << 12 // maximum operations in which it looks for these
 	pieceBytes       = 1 << 20 // bytes of one upload part, so the maximum loss of an interruption
 	maxKnown         = 1 << 14 // maximum hashes in known
 )
@@ -24,7 +27,6 @@ const (
 type upload struct {
 	known         map[blob.Hash]bool // the origin has the blob, or cannot get it from us
 	lost          map[blob.Hash]bool // blobs that the origin cannot get: it must refuse the operations that name them
-	first         blob.Hash          // blob for which the next operation waits; zero: none
 	requestHashes []blob.Hash        // hashes in the current request
 	queue         []wire.PartialBlob // blobs that the origin lacks, in the order of the outbox, with the number of bytes that it has of each
 	data          []byte             // bytes of queue[0]; nil: not read yet
@@ -33,20 +35,30 @@ type upload struct {
 
 // wants reports whether an operation must wait for the upload of its picture or object.
 func (u *upload) wants(op *log.Op) bool {
-	picture, object := requiredBlobs(op)
-	for _, h := range [...]blob.Hash{picture, object} {
-		if !h.IsZero() && !u.known[h] {
-			u.first = h
-			return true
-		}
-	}
-	return false
+	h := requiredBlob(op)
+	return !h.IsZero() && !u.known[h]
 }
 
 // lacks reports whether an operation names a blob that the origin cannot get.
-func (u *upload) lacks(op *log.Op) bool {
-	picture, object := requiredBlobs(op)
-	return u.lost[picture] || u.lost[object]
+func (u *upload) lacks(op *log.Op) bool { return u.lost[requiredBlob(op)] }
+
+// requiredBlob returns the picture or object that the origin must have before it gets op; zero: none.
+func requiredBlob(op *log.Op) blob.Hash {
+	if b, ok := op.Body.(*log.VersionResult); ok {
+		return b.Manifest
+	}
+	return pictureOf(op)
+}
+
+// pictureOf returns the picture that op names; zero: none.
+func pictureOf(op *log.Op) blob.Hash {
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		return b.Blob
+	case *log.InputFetched:
+		return b.Blob
+	}
+	return blob.Hash{}
 }
 
 // forget drops all knowledge about the origin's blobs, so that the replica asks again.
@@ -63,8 +75,7 @@ func (m *Machine) startUpload(l *lane) error {
 		if u.data == nil {
 			data, err := m.readLocalBlob(u.queue[0].Hash)
 			if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-				m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %v", u.queue[0].Hash, err)
-				m.markUnavailable(u.queue[0].Hash)
+				m.markUnavailable(u.queue[0].Hash, err.Error())
 				u.queue = u.queue[1:]
 				continue
 			}
@@ -81,11 +92,14 @@ func (m *Machine) startUpload(l *lane) error {
 
 // readLocalBlob returns the bytes of a picture or an object that is stored here.
 func (m *Machine) readLocalBlob(h blob.Hash) ([]byte, error) {
-	data, err := m.manifest(h)
-	if errors.Is(err, blob.ErrNotFound) && m.o.Blobs != nil {
-		data, err = m.o.Blobs.Get(context.Background(), h)
+	data, err := catalog.Read(m.o.Store, m.o.App).Object(h)
+	switch {
+	case !errors.Is(err, catalog.ErrNotFound):
+		return data, err
+	case m.o.Blobs == nil:
+		return nil, blob.ErrNotFound
 	}
-	return data, err
+	return m.o.Blobs.Get(context.Background(), h)
 }
 
 // has notes that operations need not wait for h.
@@ -99,7 +113,8 @@ func (m *Machine) has(h blob.Hash) {
 
 // markUnavailable notes that the origin will not get the blob h. The replica sends operations that name it as refused, so that each gets a
 // verdict and the operations after it are sent.
-func (m *Machine) markUnavailable(h blob.Hash) {
+func (m *Machine) markUnavailable(h blob.Hash, reason string) {
+	m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, reason)
 	m.has(h)
 	u := &m.upload
 	if u.lost == nil {
@@ -108,24 +123,12 @@ func (m *Machine) markUnavailable(h blob.Hash) {
 	u.lost[h] = true
 }
 
-// findLost forgets the lost blobs once no waiting operation names any of them.
-func (m *Machine) findLost() error {
-	u := &m.upload
-	if len(u.lost) == 0 {
-		return nil
+// forgetLost forgets which blobs are lost, after operations were sent: a later one may name a blob that was stored here meanwhile.
+func (u *upload) forgetLost() {
+	for h := range u.lost {
+		delete(u.known, h)
 	}
-	found := false
-	err := m.waiting(func(op log.Op) bool {
-		found = u.lacks(&op)
-		return !found
-	})
-	if err == nil && !found {
-		for h := range u.lost {
-			delete(u.known, h) // a later operation may name it after it was stored here
-		}
-		u.lost = nil
-	}
-	return err
+	u.lost = nil
 }
 
 // sendChunk sends the next part of queue[0].
@@ -143,7 +146,7 @@ func (m *Machine) sendChunk(l *lane) {
 			{Name: "Content-Type", Value: "application/octet-stream"},
 			{Name: "Content-Range", Value: contentRange(from, u.sent, size)},
 		},
-	}, m.where()...)
+	})
 }
 
 // contentRange returns the header for the bytes from ≤ i < to of size.
@@ -154,36 +157,23 @@ func contentRange(from, to, size uint64) string {
 	return fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)
 }
 
-// askHave asks which of the next blobs the origin has, if an operation waits for one.
+// askHave asks which of the next blobs the origin has, if an operation of the next request waits for one.
 func (m *Machine) askHave(l *lane) error {
-	u := &m.upload
-	if u.first.IsZero() && !m.returning() {
-		if _, _, err := m.batch(); err != nil { // batch sets u.first if the first operation waits
-			return err
-		}
-	}
-	if u.first.IsZero() || u.known[u.first] {
-		u.first = blob.Hash{}
-		return nil
-	}
+	u, ops := &m.upload, 0
 	u.requestHashes = u.requestHashes[:0]
-	seen := map[blob.Hash]bool{}
-	err := m.waiting(func(op log.Op) bool {
-		picture, object := requiredBlobs(&op)
-		for _, h := range [...]blob.Hash{picture, object} {
-			if !h.IsZero() && !u.known[h] && !seen[h] {
-				seen[h] = true
-				u.requestHashes = append(u.requestHashes, h)
-			}
+	err := m.waiting(func(op *log.Op) bool {
+		if h := requiredBlob(op); u.wants(op) && !slices.Contains(u.requestHashes, h) {
+			u.requestHashes = append(u.requestHashes, h)
 		}
-		return len(u.requestHashes) < maxRequestHashes
+		n := len(u.requestHashes)
+		ops++
+		return n == 0 && ops < pushOps || n > 0 && n < maxRequestHashes && ops < maxLook
 	})
 	if err != nil || len(u.requestHashes) == 0 {
-		u.first = blob.Hash{}
 		return err
 	}
 	have := wire.HaveRequest{App: m.o.App.String(), Hashes: u.requestHashes}
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()}, m.where()...)
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()})
 	return nil
 }
 
@@ -216,21 +206,18 @@ func (m *Machine) handleHaveReply(l *lane, body []byte) error {
 		return err
 	}
 	u := &m.upload
-	stored, begun := map[blob.Hash]bool{}, map[blob.Hash]uint64{}
-	for _, x := range h.Hashes {
-		stored[x] = true
-	}
+	begun := map[blob.Hash]uint64{}
 	for _, x := range h.Partial {
 		begun[x.Hash] = x.Size
 	}
 	for _, x := range u.requestHashes {
-		if stored[x] {
+		if slices.Contains(h.Hashes, x) {
 			m.has(x)
 		} else {
 			u.queue = append(u.queue, wire.PartialBlob{Hash: x, Size: begun[x]})
 		}
 	}
-	u.requestHashes, u.first = nil, blob.Hash{}
+	u.requestHashes = nil
 	l.succeeded()
 	return nil
 }
@@ -244,9 +231,8 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	h := u.queue[0].Hash
 	u.again()
 	if status == 413 { // the origin will never accept the blob: the operation must get a verdict
-		m.markUnavailable(h)
 		m.lane[laneUpload].succeeded()
-		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
+		m.markUnavailable(h, r.Detail)
 		return true
 	}
 	return false

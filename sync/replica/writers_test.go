@@ -293,6 +293,34 @@ func TestGoBack(t *testing.T) {
 			t.Errorf("%d sessions, pushes %v", r.origin.got["session"]-sessions, got)
 		}
 	})
+	t.Run("confirmed after a pending one and forgotten", func(t *testing.T) {
+		r := newRig(t, replica.Options{})
+		r.origin.byNames()
+		r.origin.unstable = true
+		r.settle()
+		lies := true
+		pending := r.write(create("a"))[0]
+		r.origin.lie = func(p *wire.Push) *wire.Pushed {
+			if !lies || p.Writer != pending.Writer {
+				return nil
+			}
+			return &wire.Pushed{Opening: p.Opening, Accepted: 1}
+		}
+		r.crash()
+		confirmed := r.write(create("b"))[0]
+		r.run(func() bool { return r.origin.has(confirmed) && r.status().Cursor == r.origin.part.Log().Head() }, 100)
+		r.instead = func(a *replica.Ask) *wire.Refusal {
+			if p, err := wire.DecodePush(a.Body); a.Path != "/v2/sync/push" || err != nil || p.Writer != confirmed.Writer || p.Gap {
+				return nil
+			}
+			return &wire.Refusal{Code: wire.RefusedSequence}
+		}
+		next := r.write(create("c"))[0]
+		r.run(func() bool { return r.origin.has(next) }, 100)
+		lies = false
+		r.settle()
+		r.agree()
+	})
 }
 
 // TestWriterRefused: the origin refuses a writer and each of its pushes. The replica asks for no session because of that, sends at most a

@@ -126,7 +126,7 @@ func (w *world) outbox(r *party) error {
 		return err
 	}
 	stored := map[log.Dot]bool{}
-	if w.origin.life > 0 {
+	if w.stats.Restores > 0 {
 		if err := r.scanKept(func(e log.Entry) { stored[e.Op.Dot] = true }); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 			// pulled its deletion and sends it again since the log with the deletion was restored, the replica may have deleted the
 			// record; the log brings it with the entry. An origin that lost the picture at a restore lists the input.
 			log := w.log(p)
-			resent := w.origin.life > 0 && p.part.MadeBy(in.Dot.Writer) && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
+			resent := w.stats.Restores > 0 && p.part.MadeBy(in.Dot.Writer) && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
 			if _, err := r.DerivedOfInput(base, &in); err != nil && log.killed[in.Dot] == 0 && !resent && !w.isPictureLost(log, in.Dot) {
 				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
 			}
@@ -243,7 +243,7 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 			if x, err := r.Manifest(&v); err != nil || x.Version != v.ID {
 				// As with derived records: a replica that created a model, pulled its deletion and sends it again may have deleted these.
 				at := w.log(p).at[m.Dot]
-				resent := w.origin.life > 0 && (at == 0 || at > p.part.Cursor().Seq)
+				resent := w.stats.Restores > 0 && (at == 0 || at > p.part.Cursor().Seq)
 				if w.log(p).model.HasModel(m.Dot) || p.part.MadeBy(m.Dot.Writer) && !resent {
 					wrong = fmt.Errorf("I10: version %q of %v is trained and its manifest is of %q: %w", v.ID, m.Dot, x.Version, err)
 				}

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// engine is the part of the origin's engine that a feed uses: the real register of applications, edges and sites, and the only
+// engine is the part of the origin's engine that a feed uses: the real register of applications and edges, and the only
 // application of the simulation.
 type engine struct {
 	Register *register.Register

@@ -171,8 +171,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
-		from: "m.where(\"vectors\", m.vectors())",
-		to:   "m.where()\n		if !$ {\n			query = m.where(\"vectors\", m.vectors())\n		}",
+		from: "\"vectors\", m.vectors(), ",
+		to:   "\"vectors\", map[bool]string{true: \"none\", false: m.vectors()}[$], ",
 	},
 	{
 		name: "a run is read from one entry too late", file: "sync/feed/frames.go",
@@ -220,7 +220,7 @@ var mutants = []mutant{
 		to:   "		if full != nil && !$ && (",
 	},
 	{
-		name: "what an origin accepted before a rollback is not sent again", file: "sync/replica/push.go",
+		name: "what an origin accepted and a snapshot lacks is not sent again", file: "sync/replica/push.go",
 		from: "	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at\n",
 		to:   "	if m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at; $ {\n\t\tm.push.echo = 0\n	}\n",
 	},
@@ -231,13 +231,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot is taken before its entries are kept", file: "sync/replica/fill.go",
-		from: "	return f.at < f.to, nil",
-		to:   "	return f.at < f.to && !$, nil",
+		from: "{ return f.at < f.to }\n",
+		to:   "{ return f.at < f.to && !$ }\n",
 	},
 	{
-		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/fill.go",
-		from: "		f.at = f.stable\n",
-		to:   "		f.at = f.stable\n		if $ {\n			f.at++\n		}\n",
+		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/rebase.go",
+		from: "		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}\n",
+		to:   "		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}\n		if $ {\n			r.fill.at++\n		}\n",
 	},
 	{
 		name: "deletions before their things are not recorded", test: "core/fold TestForgets", file: "core/fold/names.go",

@@ -266,7 +266,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 		return nil
 	}
 	if seen := o.clock[was.seen]; e.Op.At <= seen {
-		return fmt.Errorf("I5: entry %d of %v has clock %x and its site had seen %x", e.Seq, e.Op.Dot, e.Op.At, seen)
+		return fmt.Errorf("I5: entry %d of %v has clock %x and its maker had seen %x", e.Seq, e.Op.Dot, e.Op.At, seen)
 	}
 	return nil
 }

@@ -25,7 +25,6 @@ type origin struct {
 
 	copied *Memory // last backup of the disk; nil if there is none
 	stable uint64  // last entry of the log in the backup
-	life   byte    // number of restores and rollbacks of the disk
 
 	listed map[log.Dot]bool // operations that it lists as conflicts or once listed
 }
@@ -161,7 +160,6 @@ func (g *origin) restore() {
 func (g *origin) back() {
 	w := g.world
 	g.disk = g.copied.Copy()
-	g.life++
 	f, err := w.oracle.fork(g.stable)
 	if err == nil {
 		err = w.owe(w.oracle, f)

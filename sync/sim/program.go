@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// program draws the operations of users. It uses few IDs, URLs and pictures, so that the writes of several sites affect the same things.
+// program draws the operations of users. It uses few IDs, URLs and pictures, so that the writes of several parties affect the same things.
 type program struct {
 	*rand.Rand
 	inputs []log.Dot // dots of all creations of inputs, also of failed ones

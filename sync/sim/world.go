@@ -53,7 +53,7 @@ type world struct {
 	origin  *origin
 	parties []*party
 	oracle  *oracle   // oracle of the current log
-	logs    []*oracle // oracles of all logs of the run, oldest first: each restore, rollback and noticed rollback starts a log
+	logs    []*oracle // oracles of all logs of the run, oldest first: each restore starts a log
 	trimmed uint64    // highest entry that a log of the run trimmed
 	owedOps map[log.Dot]*removedOp
 	stats   Stats

@@ -434,7 +434,6 @@ func putGrant(e *field.Encoder, x *Grant) {
 	e.Uint(6, x.Head)
 	e.Uint(7, x.Stable)
 	e.Fixed64(8, uint64(x.Horizon))
-	e.Hash(10, x.Snapshot[:])
 	e.Uint(14, uint64(x.Over))
 	e.Bool(16, x.Drain)
 	e.Bool(20, x.Lacks)
@@ -937,8 +936,6 @@ func getGrant(d *field.Decoder, x *Grant) {
 			x.Stable = d.Uint()
 		case 8:
 			x.Horizon = log.HLC(d.Fixed64())
-		case 10:
-			d.Hash(x.Snapshot[:])
 		case 14:
 			x.Over = Millis(d.Uint())
 		case 16:

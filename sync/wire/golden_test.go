@@ -79,7 +79,7 @@ func goldenMessages() []message {
 		&wire.SessionReply{
 			Protocol: 2, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Expires: 1_790_000_900_000,
 			Grants: []wire.Grant{{
-				App: "app", Do: wire.DoRebase, Detail: "why", Opening: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Snapshot: hash, Over: 1_790_003_600_000, Drain: true,
+				App: "app", Do: wire.DoRebase, Detail: "why", Opening: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Over: 1_790_003_600_000, Drain: true,
 				Lacks: true, Have: 1100, HaveChain: chain, Extra: unknown,
 			}},
 			Limits: wire.Limits{PushOps: 512, PushBytes: 1 << 20, OpsRate: 100, FrameRate: 1 << 20, BlobBytes: 1 << 30, BlobSize: 20_000_000, Snapshots: 6, Streams: 4, PollMillis: 25_000, AliveMillis: 15_000, Extra: unknown},

@@ -32,16 +32,14 @@ type Blobs uint32
 
 // The ways to transfer pictures. The replica asks for the pictures that it wants.
 const (
-	BlobsLazy  Blobs = iota // a picture when a caller asks for it
-	BlobsNone               // never
-	BlobsThumb              // all 320 px pictures at once, the full picture when a caller asks for it
-	BlobsFull               // all of them at once
+	BlobsLazy Blobs = 0 // a picture when a caller asks for it
+	BlobsFull Blobs = 3 // all of them at once
 )
 
 // Wants selects the parts of an application that a replica gets.
 type Wants struct {
 	Vectors Vectors `wire:"1"` // 0 none, 1 q16: derived records come with entries and snapshots
-	Blobs   Blobs   `wire:"2"` // 0 lazily, 1 never, 2 thumbnails at once, 3 all at once
+	Blobs   Blobs   `wire:"2"` // 0 lazily, 3 all at once
 }
 
 // Session is a replica's greeting, the body of POST /v2/sync/session. Fields 7, 8, 14 and 15 were the site of the replica, field 12 the
@@ -114,23 +112,23 @@ type SessionReply struct {
 }
 
 // Grant is the origin's offer for one application. Field 2 was the number of a partition, fields 11 to 13 a lease of calls, fields 9 and 15
-// were about the operations of a site, and fields 17 to 19 about the backup that the log was restored from.
+// were about the operations of a site, field 10 was the name of a snapshot, and fields 17 to 19 were about the backup that the log was restored
+// from.
 //
-//field:reserved 2 9 11 12 13 15 17 18 19
+//field:reserved 2 9 10 11 12 13 15 17 18 19
 type Grant struct {
 	App string `wire:"1"` // id of the application
 	// 1 **tail**: continue to pull. 2 **rebase**: take a snapshot, then pull. 3 **erase**: the application was deleted. Delete all of it.
 	// 4 **refused**: the application is outside the scope. Delete all but own operations. 5 **pause**: the log is folded by newer rules.
 	// Serve the present state until the replica's program is updated
-	Do       Do        `wire:"3"`
-	Detail   string    `wire:"4"`       // reason for 4, for people
-	Opening  log.Epoch `wire:"5"`       // epoch with which the origin appends now
-	Head     uint64    `wire:"6"`       // last entry of the log
-	Stable   uint64    `wire:"7"`       // last stable entry
-	Horizon  log.HLC   `wire:"8,fixed"` // clock; the origin refuses older writes of fields
-	Snapshot [32]byte  `wire:"10"`      // name of the snapshot to take; absent: the newest
-	Over     Millis    `wire:"14"`      // time until which the account has no calls left; absent: it has calls left. See *Calls*
-	Drain    bool      `wire:"16"`      // with 4: the origin still accepts the replica's operations; see *Local only*
+	Do      Do        `wire:"3"`
+	Detail  string    `wire:"4"`       // reason for 4, for people
+	Opening log.Epoch `wire:"5"`       // epoch with which the origin appends now
+	Head    uint64    `wire:"6"`       // last entry of the log
+	Stable  uint64    `wire:"7"`       // last stable entry
+	Horizon log.HLC   `wire:"8,fixed"` // clock; the origin refuses older writes of fields
+	Over    Millis    `wire:"14"`      // time until which the account has no calls left; absent: it has calls left. See *Calls*
+	Drain   bool      `wire:"16"`      // with 4: the origin still accepts the replica's operations; see *Local only*
 
 	Lacks     bool      `wire:"20"` // the log lacks the replica's place; see *Give back*
 	Have      uint64    `wire:"21"` // greatest entry that the log has of an epoch in `kept`, at or before the kept one; 0: none

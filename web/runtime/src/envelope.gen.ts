@@ -504,7 +504,7 @@ export interface Replica {
   live?: number | undefined;
   /** 0 none, 1 q16: derived records come with entries and snapshots */
   vectors?: number | undefined;
-  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once */
+  /** 0 lazily, 3 all at once */
   blobs?: number | undefined;
   /** seconds between comparisons with the origin; 0: one hour */
   audit?: number | undefined;
