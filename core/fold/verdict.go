@@ -30,11 +30,11 @@ func (c Code) String() string {
 
 // Verdict is the result of one operation.
 type Verdict struct {
-	Code   Code       `wire:"1"`
-	Detail string     `wire:"2"` // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
-	Ord    uint32     // ordinal of the input that the operation created or concerns, if it is live
-	Dot    log.Dot    `wire:"3"` // dot of the record that the operation created, or of the record that blocks it
-	ID     string     `wire:"4"` // id of the record that the operation created: the given id or a generated one
+	Code   Code    `wire:"1"`
+	Detail string  `wire:"2"` // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
+	Ord    uint32  // ordinal of the input that the operation created or concerns, if it is live
+	Dot    log.Dot `wire:"3"` // dot of the record that the operation created, or of the record that blocks it
+	ID     string  `wire:"4"` // id of the record that the operation created: the given id or a generated one
 }
 
 // Change is one step in the life of an input, in the order of the log.
