@@ -139,7 +139,7 @@ func (w *world) outbox(r *party) error {
 			}
 			continue
 		}
-		if x := r.refused[dot]; x.log == o && x.code != 0 && ok && at <= c.Seq && conflicts[dot] == 0 {
+		if x := r.refused[dot]; x.log == o && x.code != 0 && ok && x.at <= c.Seq && conflicts[dot] == 0 {
 			return fmt.Errorf("I2: operation %v ended %v and is among no conflicts", dot, x.code)
 		}
 		switch {
@@ -271,7 +271,7 @@ func (w *world) checkVerdict(r *party, dot log.Dot, code fold.Code) error {
 		return fmt.Errorf("I2: verdict on operation %v of another replica", dot)
 	}
 	if code != fold.OK && code != fold.Superseded {
-		r.refused[dot] = refusal{o, code}
+		r.refused[dot] = refusal{o, code, r.part.Cursor().Seq}
 	}
 	return nil
 }

@@ -66,6 +66,7 @@ const begins = 0
 type refusal struct {
 	log  *oracle
 	code fold.Code
+	at   uint64 // cursor with which the replica got it
 }
 
 // start opens the partition on the disk, creates a machine and schedules its Begin. If the replica was purged, start does nothing.
@@ -102,7 +103,7 @@ func (r *party) start() (err error) {
 	r.seen = r.part.Cursor()
 	// Verdicts that a crash undid arrive again, or a snapshot skips them.
 	maps.DeleteFunc(r.refused, func(dot log.Dot, x refusal) bool {
-		return x.log != r.world.log(r) || x.log.at[dot] > r.seen.Seq
+		return x.log != r.world.log(r) || x.at > r.seen.Seq
 	})
 	return r.world.inspect(r)
 }
