@@ -95,6 +95,25 @@ func checkFolded(t *testing.T, r *rig) {
 	}
 }
 
+// damage changes the ID in one record of an input.
+func damage(t *testing.T, r *rig, id string) {
+	t.Helper()
+	var b kv.Batch
+	lo, hi := app.Range()
+	err := r.store.Scan(append(slices.Clone(lo), 'i'), hi, func(key, value []byte) bool {
+		if catalog.StateTable(key[len(lo):]) && bytes.Contains(value, []byte(id)) && b.Len() == 0 {
+			b.Put(key, bytes.Replace(value, []byte(id), []byte("j"+id[1:]), 1))
+		}
+		return true
+	})
+	if err == nil {
+		err = r.store.Apply(&b)
+	}
+	if err != nil || b.Len() == 0 {
+		t.Fatalf("nothing was damaged: %v", err)
+	}
+}
+
 // TestAuditReplaces: an audit finds a key that differs from the origin's, and a snapshot replaces the state. Operations in the outbox stay
 // there.
 func TestAuditReplaces(t *testing.T) {
@@ -109,20 +128,7 @@ func TestAuditReplaces(t *testing.T) {
 	r.lose = func(a *replica.Ask) bool { return !push && a.Path == "/v2/sync/push" }
 	r.write(create("mine"))
 
-	var b kv.Batch // damages one key of one input
-	lo, hi := app.Range()
-	err := r.store.Scan(append(slices.Clone(lo), 'i'), hi, func(key, value []byte) bool {
-		if catalog.StateTable(key[len(lo):]) && bytes.Contains(value, []byte("i123")) && b.Len() == 0 {
-			b.Put(key, bytes.Replace(value, []byte("i123"), []byte("j123"), 1))
-		}
-		return true
-	})
-	if err == nil {
-		err = r.store.Apply(&b)
-	}
-	if err != nil || b.Len() == 0 {
-		t.Fatalf("nothing was damaged: %v", err)
-	}
+	damage(t, r, "i123")
 	r.machine.Audit()
 	r.run(func() bool { return r.status().Differences > 0 }, 400)
 	r.run(func() bool { return r.status().Phase == replica.Current }, 400)
@@ -136,6 +142,39 @@ func TestAuditReplaces(t *testing.T) {
 	push = true
 	r.settle()
 	r.agree()
+}
+
+// TestSnapshotOfAuditOutlivesSessions: an audit found a difference, and the connection is lost while the snapshot is on its way. The next session
+// continues the snapshot. The replica pulls no entry before it, so the cursor never goes back.
+func TestSnapshotOfAuditOutlivesSessions(t *testing.T) {
+	r := newRig(t, replica.Options{Audit: time.Hour})
+	r.origin.submit(create("i1"), create("i2"))
+	r.settle()
+	damage(t, r, "i1")
+	lost := 0
+	r.lose = func(a *replica.Ask) bool {
+		if lost < 3 && strings.HasPrefix(a.Path, "/v2/sync/snapshot/") {
+			lost++
+			r.origin.submit(create(fmt.Sprint("later", lost)))
+			return true
+		}
+		return false
+	}
+	r.machine.Audit()
+	last := uint64(0)
+	r.run(func() bool {
+		at := r.status().Cursor
+		if at < last {
+			t.Errorf("the cursor goes back from %d to %d", last, at)
+		}
+		last = at
+		return r.status().Rebases > 0
+	}, 2000)
+	r.settle()
+	r.agree()
+	if lost == 0 {
+		t.Error("no snapshot was requested")
+	}
 }
 
 // TestPullNeverWaitsForPush uses an origin that accepts no push. The replica still pulls everything. Its own operations stay
