@@ -2,7 +2,6 @@ package partition
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,40 +211,40 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 	if err != nil {
 		return err
 	}
-	state := catalog.Read(p.tx, p.o.App)
-	drawn := log.Writer(p.drawn.Load())
-	names, err := state.Names(drawn)
-	if err != nil {
+	if err := m.checkDrawn(writers); err != nil {
 		return err
 	}
-	if newest := names.Last(); newest > 0 && writers.position(log.Dot{Writer: drawn, Seq: newest}, p.log.LastSeq()) == 0 {
-		p.spoil(drawn)
-	}
+	state := catalog.Read(p.tx, p.o.App)
+	var names catalog.Names
 	of, foreign := log.Writer(0), log.Writer(0)
+	var unclear []log.Op // operations of the writer of, of which the state has the name and shows no clock
 	for at, op := range p.local(0, last, &err) {
 		if op.Dot.Writer != of {
-			of = op.Dot.Writer
+			of, unclear = op.Dot.Writer, nil
 			if names, err = state.Names(of); err != nil {
 				return err
 			}
 		}
-		place, known, made, other := m.note.cursor.Seq, names.Has(op.Dot.Seq), op.At, false
+		place, known, made, other := m.note.cursor.Seq, names.Has(op.Dot.Seq), log.HLC(0), false
 		switch k, kept := own[at]; {
 		case kept:
 			place, made = k.Seq, k.Op.MadeAt()
 		case op.Dot.Seq == names.Last():
-			made = cmp.Or(names.Newest, made)
+			made = names.Newest
 		case known:
 			made, err = creation(&op).madeAt(state)
-			made = cmp.Or(made, op.At)
 		case targets[at] != 0:
 			var now log.HLC
 			now, err = subject(op.Body).madeAt(state)
 			other = now != 0 && now != targets[at]
 		}
-		if made != op.At {
+		switch {
+		case made == 0 && known && !before.has(at):
+			unclear = append(unclear, op)
+		case made != 0 && made != op.At && foreign != of:
 			foreign = of
 			p.spoil(of)
+			err = errors.Join(err, m.listUsed(unclear))
 		}
 		switch {
 		case err != nil:
@@ -260,6 +259,25 @@ func (m *pullBatch) confirmSnapshot(targets map[uint64]log.HLC) error {
 			return err
 		}
 		m.note.confirmed = m.note.confirmed.add(at, place)
+	}
+	return err
+}
+
+// checkDrawn makes the process draw another writer if the snapshot has an operation of its writer that it has not made.
+func (m *pullBatch) checkDrawn(writers outboxWriters) error {
+	p := m.p
+	drawn := log.Writer(p.drawn.Load())
+	names, err := catalog.Read(p.tx, p.o.App).Names(drawn)
+	if newest := names.Last(); newest > 0 && writers.position(log.Dot{Writer: drawn, Seq: newest}, p.log.LastSeq()) == 0 {
+		p.spoil(drawn)
+	}
+	return err
+}
+
+// listUsed lists operations whose names another process used.
+func (m *pullBatch) listUsed(ops []log.Op) (err error) {
+	for i := 0; i < len(ops) && err == nil; i++ {
+		err = m.list(&Conflict{Op: ops[i], Seq: m.note.cursor.Seq, Verdict: usedName})
 	}
 	return err
 }

@@ -60,13 +60,16 @@ func (p *Partition) draw() {
 	p.drawn.Store(uint64(o.writer))
 }
 
-// Image is the part of a process that an image of a machine's memory preserves: its writer.
-type Image struct{ own opening }
+// Image is the part of a process that an image of a machine's memory preserves: its writer, and the one that the log has spoiled.
+type Image struct {
+	own     opening
+	spoiled uint64
+}
 
 // Image returns the image of the process now.
 func (p *Partition) Image() Image {
 	defer p.locks.take(appending).unlock()
-	return Image{p.own}
+	return Image{p.own, p.spoiled.Load()}
 }
 
 // Resume makes the process continue that of an image, as a machine does which is set back with its memory. Only tests do that.
@@ -74,6 +77,7 @@ func (p *Partition) Resume(x Image) {
 	defer p.locks.take(appending).unlock()
 	p.own = x.own
 	p.drawn.Store(uint64(x.own.writer))
+	p.spoiled.Store(x.spoiled)
 }
 
 // name names operations that are appended next. It draws a writer if the process has none, if the log has operations of it that the

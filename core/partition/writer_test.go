@@ -356,6 +356,29 @@ func TestOwnCheckInSnapshot(t *testing.T) {
 	}
 }
 
+// TestOwnCheckWithoutClock: a snapshot has the name of an own operation that makes nothing, so it does not show which operation has the name. A
+// later operation of the writer shows that the names were used twice. Both are listed.
+func TestOwnCheckWithoutClock(t *testing.T) {
+	origin := openAs(t, memkv.New(), opening(), fold.Version)
+	first, second := twins(t)
+	w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
+	first.push(t, origin, 9)
+	submit(t, second.Copy, &log.InputDelete{Input: log.Dot{Writer: w, Seq: 1}})
+	submit(t, second.Copy, create("new"))
+	rebase(t, second, origin)
+	var listed []log.Dot
+	if err := second.Conflicts(func(c partition.Conflict) bool {
+		listed = append(listed, c.Op.Dot)
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []log.Dot{{Writer: w, Seq: 2}, {Writer: w, Seq: 3}}; !slices.Equal(listed, want) {
+		t.Errorf("listed are %v, want %v", listed, want)
+	}
+	checkGoesOn(t, second, origin, w, "[a old-1 old-2 after]")
+}
+
 // TestOwnCheckOfTwoWriters: the names of two openings were used twice, and one pull shows both. The process does not continue as the writer of
 // the second one.
 func TestOwnCheckOfTwoWriters(t *testing.T) {

@@ -286,8 +286,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot confirms all that is pending", file: "core/partition/rebase.go",
-		from: "names.Has(op.Dot.Seq), op.At, false\n",
-		to:   "names.Has(op.Dot.Seq) || $, op.At, false\n",
+		from: "names.Has(op.Dot.Seq), log.HLC(0), false\n",
+		to:   "names.Has(op.Dot.Seq) || $, log.HLC(0), false\n",
 	},
 	{
 		name: "names that a horizon drops stay known", file: "core/partition/accept.go",

@@ -13,8 +13,13 @@ var memoryMutants = []mutant{
 	},
 	{
 		name: "a snapshot confirms an operation by its name", test: "TestConvergeMemory", file: "core/partition/rebase.go",
-		from: "		if made != op.At {\n",
-		to:   "		if made != op.At && !$ {\n",
+		from: "		case made != 0 && made != op.At && foreign != of:\n",
+		to:   "		case made != 0 && made != op.At && foreign != of && !$:\n",
+	},
+	{
+		name: "a snapshot confirms operations before one whose name was used", test: "TestConvergeMemory", file: "core/partition/rebase.go",
+		from: "			err = errors.Join(err, m.listUsed(unclear))\n",
+		to:   "			if !$ {\n				err = errors.Join(err, m.listUsed(unclear))\n			}\n",
 	},
 	{
 		name: "the operation before a push is not compared", test: "TestConvergeMemory", file: "core/partition/accept.go",

@@ -171,6 +171,9 @@ func (o *oracle) foldModel(e *log.Entry, v fold.Verdict) error {
 			o.killed[dot] = e.Seq
 		}
 	}
+	if o.isUsed(e.Op.Dot) { // a machine gave the name again, and a horizon had forgotten it: this is another input
+		delete(o.killed, e.Op.Dot)
+	}
 	return nil
 }
 
