@@ -356,7 +356,7 @@ func TestOwnCheckInSnapshot(t *testing.T) {
 	}
 }
 
-// TestOwnCheckWithoutClock: a snapshot has the name of an own operation that makes nothing, so it does not show which operation has the name. A
+// TestOwnCheckWithoutClock: a snapshot has the name of an operation of the replica, which makes nothing, and no clock with it. A
 // later operation of the writer shows that the names were used twice. Both are listed.
 func TestOwnCheckWithoutClock(t *testing.T) {
 	origin := openAs(t, memkv.New(), opening(), fold.Version)

@@ -54,6 +54,9 @@ func (w *world) owe(before, after *oracle) error {
 			if seq == 0 || after.at[op.Dot] != 0 || e.Seq > 0 && r.small { // a small replica may drop entries before it offers them
 				return
 			}
+			if before.entries[seq-1].Op.MadeAt() != op.MadeAt() { // the replica gave the name twice, and has the other operation
+				return
+			}
 			x := w.owedOps[op.Dot]
 			if x == nil {
 				x = &removedOp{data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, idle: conflicts(before.codes[seq-1])}
