@@ -143,7 +143,7 @@ func (o *oracle) checkResurrections() error {
 			}
 		case *log.InputDeleteAll:
 			for dot := range live {
-				if b.Covers(dot) && !o.isGivenAgain(i, dot) {
+				if b.Covers(dot) && !o.isReused(i, dot) {
 					return fmt.Errorf("I4: input %v lives, and entry %d deletes all up to it", dot, i+1)
 				}
 			}
@@ -155,7 +155,7 @@ func (o *oracle) checkResurrections() error {
 // isForgotten reports whether a horizon forgot the deletion at index i of the log before the input came: its maker had a clock that was further
 // ahead than a horizon is behind.
 func (o *oracle) isForgotten(i int, input log.Dot) bool {
-	if o.isGivenAgain(i, input) {
+	if o.isReused(i, input) {
 		return true
 	}
 	deleted, made := o.entries[i].Op.MadeAt(), o.entries[o.at[input]-1].Op.MadeAt()
@@ -163,9 +163,9 @@ func (o *oracle) isForgotten(i int, input log.Dot) bool {
 	return err == nil && deleted < h.Horizon && deleted < made
 }
 
-// isGivenAgain reports whether the name of an input was given twice, and came after the entry at index i of the log. A horizon forgot the first use
+// isReused reports whether the name of an input was given twice, and came after the entry at index i of the log. A horizon forgot the first use
 // before, so the second one is another input.
-func (o *oracle) isGivenAgain(i int, input log.Dot) bool {
+func (o *oracle) isReused(i int, input log.Dot) bool {
 	return o.isUsed(input) && slices.ContainsFunc(o.entries[i:], func(e log.Entry) bool { return e.Op.Dot == input })
 }
 
