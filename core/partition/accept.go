@@ -102,7 +102,9 @@ func (p *Origin) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.Ver
 func (p *Origin) Names(w log.Writer) (catalog.Names, error) {
 	defer p.locks.take(appending).unlock()
 	n, err := p.names(w)
-	return n.Names, err
+	copied := n.Names
+	copied.Ranges = slices.Clone(copied.Ranges) // the next push changes them
+	return copied, err
 }
 
 // names returns the names of a writer in the log. If this process has not appended any, the state has them, since [OpenOrigin] has folded
