@@ -71,7 +71,7 @@ func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield fun
 	}
 	more := true
 	claim := func(op *log.Op) bool {
-		if h := pictureOf(op); !h.IsZero() {
+		if h := PictureOf(op); !h.IsZero() {
 			more = yield(h)
 		}
 		return more
@@ -90,7 +90,7 @@ func LostPictures(r kv.Reader, app catalog.AppID) (map[blob.Hash]bool, error) {
 	lost := map[blob.Hash]bool{}
 	err := conflictsIn(r, app, func(c Conflict) bool {
 		if c.Verdict.Detail == lostFor+LostPicture {
-			lost[pictureOf(&c.Op)] = true
+			lost[PictureOf(&c.Op)] = true
 		}
 		return true
 	})
@@ -103,8 +103,8 @@ func (c *Conflict) lacksPicture() bool {
 	return c.Verdict.Code == fold.Refused && strings.HasPrefix(c.Verdict.Detail, "blob:")
 }
 
-// pictureOf returns the picture that an operation needs, or the zero hash.
-func pictureOf(op *log.Op) blob.Hash {
+// PictureOf returns the picture that an operation needs, or the zero hash.
+func PictureOf(op *log.Op) blob.Hash {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		return b.Blob

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -47,7 +48,7 @@ func (d *download) rescan() { d.scan, d.scans, d.missed = 0, true, nil }
 // entries queues the pictures of new log entries.
 func (d *download) entries(entries []log.Entry) {
 	for i := range entries {
-		h := pictureOf(&entries[i].Op)
+		h := partition.PictureOf(&entries[i].Op)
 		switch {
 		case h.IsZero() || d.scans && d.scan == 0:
 		case len(d.eager) < maxEager:

@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -47,18 +48,7 @@ func requiredBlob(op *log.Op) blob.Hash {
 	if b, ok := op.Body.(*log.VersionResult); ok {
 		return b.Manifest
 	}
-	return pictureOf(op)
-}
-
-// pictureOf returns the picture that op names; zero: none.
-func pictureOf(op *log.Op) blob.Hash {
-	switch b := op.Body.(type) {
-	case *log.InputCreate:
-		return b.Blob
-	case *log.InputFetched:
-		return b.Blob
-	}
-	return blob.Hash{}
+	return partition.PictureOf(op)
 }
 
 // forget drops all knowledge about the origin's blobs, so that the replica asks again.
