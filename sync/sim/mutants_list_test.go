@@ -35,9 +35,9 @@ var mutants = []mutant{
 		to:   "			Refuse(&op, why)\n			if $ {\n				continue\n			}\n",
 	},
 	{
-		name: "no horizon", file: "core/fold/fold.go",
-		from: "return f.stamp.At < f.h.Horizon",
-		to:   "return f.stamp.At < f.h.Horizon && !$",
+		name: "no horizon", file: "core/fold/names.go",
+		from: "	if byNames && f.tooOld() {\n",
+		to:   "	if byNames && f.tooOld() && !$ {\n",
 	},
 	{
 		name: "no barrier", file: "core/fold/inputs.go",
