@@ -190,12 +190,12 @@ var mutants = []mutant{
 		to:   "	if b.Version > f.newest && !$ {",
 	},
 	{
-		name: "the first rules make unread inputs ready", file: "core/fold/inputs.go",
+		name: "the first rules make unread inputs ready", test: "core/fold TestUnreadIsRetried", file: "core/fold/inputs.go",
 		from: "f.inForce(rulesOfUnread)",
 		to:   "(f.inForce(rulesOfUnread) || $)",
 	},
 	{
-		name: "any later result changes an unread input", file: "core/fold/inputs.go",
+		name: "any later result changes an unread input", test: "core/fold TestUnreadByAnyone", file: "core/fold/inputs.go",
 		from: "b.Code != catalog.InputReady {\n\t\treturn false",
 		to:   "b.Code != catalog.InputReady && !$ {\n\t\treturn false",
 	},
