@@ -117,7 +117,11 @@ func (m *meter) giveBack(n int64, now time.Time) error {
 		return nil
 	}
 	before := m.quota
-	*used -= min(*used-uint64(m.block), uint64(n)) // calls of the block were not made
+	made := *used
+	if m.verified { // the block belongs to the plan's counter, and its calls were not made
+		made -= uint64(m.block)
+	}
+	*used -= min(made, uint64(n))
 	_, err := m.commit(&kv.Batch{}, before)
 	return err
 }

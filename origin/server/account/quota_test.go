@@ -330,6 +330,25 @@ func BenchmarkSpend(b *testing.B) {
 	}
 }
 
+// TestGiveBackOfTrial returns calls of an account that is no longer verified, whose meter has a block of the plan's calls: it gets back at
+// most the calls of its trial.
+func TestGiveBackOfTrial(t *testing.T) {
+	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 1000} })
+	op := w.operator()
+	if _, err := w.Spend(t.Context(), call(op.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ChangeEmail(t.Context(), op.ID, "op@y.example", password, home); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.SpendSome(call(op.ID), -2); err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := w.Allowance(op.ID); left != TrialCalls || err != nil {
+		t.Errorf("%d calls are left, %v, want %d", left, err, TrialCalls)
+	}
+}
+
 // TestSpendSome counts several calls at once, in a trial and in a plan: as many as are left, and never more, from many callers. Returned calls
 // can be made again, also after a restart.
 func TestSpendSome(t *testing.T) {
