@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/register"
 )
@@ -54,7 +55,7 @@ type apart struct {
 // newApart fills an application in an engine of all applications, and then opens it in its own engine.
 func newApart(t testing.TB) *apart {
 	t.Helper()
-	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	a := &apart{appToDelete: doom(t, w, func(int) int { return 3 }), writes: &recordingStore{Store: w.Store}}
 	models := w.Engine.Models([32]byte{})
 	if err := w.Engine.Close(); err != nil {
@@ -92,7 +93,7 @@ func (a *apart) tidy(t testing.TB) {
 // TestOneApplication compares the answers of an engine of one application with those of an engine of all applications. It also checks that
 // the former writes no data of other applications.
 func TestOneApplication(t *testing.T) {
-	reference := doom(t, apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), func(int) int { return 3 })
+	reference := doom(t, apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil), func(int) int { return 3 })
 	a := newApart(t)
 	reference.Step(t, time.Second)
 	a.Step(t, time.Second)

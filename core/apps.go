@@ -171,7 +171,9 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		settings.Index.Next = &next
 	}
 	to.inputs = ingest.New(app, serving.Base())
-	settings.Watch = to.inputs.Watch
+	if settings.Watch = to.inputs.Watch; settings.Follow {
+		to.inputs.Follow()
+	}
 	if a.storage != nil {
 		settings.Quota = appQuota{a.storage, app}
 	}
@@ -185,10 +187,22 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	if err = to.inputs.Serve(to.Partition); err != nil {
-		return err
+	if settings.Follow {
+		return a.beginRenewal(to, app)
 	}
-	return a.beginRenewal(to, app)
+	return a.begin(to, app)
+}
+
+// begin begins the work on an application that only the machine does that writes.
+func (a *apps) begin(to *application, app catalog.AppID) error {
+	err := to.inputs.Serve(to.Partition)
+	if err == nil && to.Copy == nil {
+		err = a.chooseNetwork(to)
+	}
+	if err == nil && to.renew == nil {
+		err = a.beginRenewal(to, app)
+	}
+	return err
 }
 
 // all opens all applications and returns them in the order of their ids.

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/register"
@@ -114,7 +115,7 @@ func TestDefaultModelChangesNoAnswer(t *testing.T) {
 	const color = "eeed0b6733a644cea07cf4c60f87ebb7"
 	var want []string
 	for i, model := range []string{"", color, set.General().ID} {
-		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), set, nil, nil)
 		app, err := w.Engine.Register.ChangeApp(t.Context(), register.Caller{}, w.App, register.AppChange{DefaultModel: &model})
 		if err != nil || app.DefaultModel != model || app.Name != "test" {
 			t.Fatalf("ChangeApp = %+v, %v", app, err)
@@ -149,7 +150,7 @@ func TestDefaultModelChangesNoAnswer(t *testing.T) {
 
 // TestChangeApp changes the fields that a user may change. Later requests and a reopened engine use the new values.
 func TestChangeApp(t *testing.T) {
-	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	ctx := t.Context()
 	for _, r := range []api.Request{
 		{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"},{"id":"cold"}]}}]}`)},
@@ -210,7 +211,7 @@ func (l *listing) Scan(lo, hi []byte, yield func(key, value []byte) bool) error 
 // TestIdleEngineListsNothing checks that the background work, which runs many times per second, lists the applications only after a change.
 // It then works on new applications and no longer on deleted ones.
 func TestIdleEngineListsNothing(t *testing.T) {
-	store := &listing{Store: memkv.New()}
+	store := &listing{Store: kvtest.OrLate(t, memkv.New())}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	w.Step(t, time.Minute)
 	before := store.n.Load()

@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/register"
@@ -180,7 +181,7 @@ func refolds(t testing.TB, store kv.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch := memkv.New()
+	scratch := kvtest.OrLate(t, memkv.New())
 	f, tx := fold.New(catalog.Control), kv.NewOverlay(scratch)
 	if err := f.Begin(tx); err != nil {
 		t.Fatal(err)
@@ -212,7 +213,7 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 12, 2000) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), set, nil, nil)
 		own := &appToDelete{World: w, key: w.Key}
 		own.call(t, "POST", "/v2/inputs", fmt.Sprintf(`{"inputs":[{"id":"mine","data":{"image":{"base64":%q},"concepts":[{"id":"x"}]}}]}`,
 			base64.StdEncoding.EncodeToString(apitest.Picture("half.png"))))
@@ -246,7 +247,7 @@ func TestKillDeletions(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 40, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 10))
-		store := &tape{Store: memkv.New()}
+		store := &tape{Store: kvtest.OrLate(t, memkv.New())}
 		w := apitest.NewWorld(t, store, set, nil, nil)
 		d := doom(t, w, r.IntN)
 		if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, d.app.ID); err != nil {
@@ -271,7 +272,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 12, 2000) {
 		r := rand.New(rand.NewPCG(seed, 11))
-		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), set, nil, nil)
 		d := doom(t, w, r.IntN)
 		tasks, err := w.Engine.Take(w.Now, 8)
 		if err != nil {
@@ -318,7 +319,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 
 // TestDeletedWhileFull deletes an application while the store is full.
 func TestDeletedWhileFull(t *testing.T) {
-	store := &fullStore{Store: memkv.New()}
+	store := &fullStore{Store: kvtest.OrLate(t, memkv.New())}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	d := doom(t, w, func(n int) int { return n })
 	_, edge, err := w.Engine.Register.CreateEdge(t.Context(), register.Caller{}, "attic", []string{d.app.ID})
@@ -346,7 +347,7 @@ func TestDeletedWhileFull(t *testing.T) {
 // TestNoTasksWhileFull checks that the engine hands out no tasks while the store is full, because it could not write their results. The
 // tasks are due once there is space.
 func TestNoTasksWhileFull(t *testing.T) {
-	store := &fullStore{Store: memkv.New()}
+	store := &fullStore{Store: kvtest.OrLate(t, memkv.New())}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	body := `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
 	if r := w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(body)}); r.Status != 200 {

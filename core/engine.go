@@ -48,6 +48,9 @@ type Options struct {
 
 	Models *predict.Set // loaded bundles; the host makes its analysers from a set of the same base
 
+	// Follow opens an engine that follows: another machine writes. See [Engine.Advance].
+	Follow bool
+
 	// Older loads the bundles of an older network by its base. This network serves the applications that it analysed until they have moved
 	// to Models. nil if there are no older networks.
 	Older func(base [32]byte) (*predict.Set, error)
@@ -129,7 +132,7 @@ func Open(o Options) (*Engine, error) {
 // openRegister opens the register. An engine of a single application opens it read-only.
 func (e *Engine) openRegister(o *Options) (err error) {
 	r := register.Options{
-		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals,
+		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals, Follow: o.Follow,
 		Audit: o.Audit, Detach: e.detach, Changed: func(app string) { e.apps.refresh(app) },
 	}
 	if o.App != "" {

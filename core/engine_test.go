@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/register"
@@ -74,7 +75,7 @@ func newFixture(t testing.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.o = core.Options{Store: memkv.New(), Models: apitest.Tiny(t), Hosted: hosted, Clock: l.clock, Rand: random}
+	l.o = core.Options{Store: kvtest.OrLate(t, memkv.New()), Models: apitest.Tiny(t), Hosted: hosted, Clock: l.clock, Rand: random}
 	return l
 }
 

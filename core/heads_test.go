@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
@@ -15,7 +16,7 @@ import (
 // the change completes without it. The model then answers why it does not predict, and predicts after its next training.
 func TestImportedHeadAndAnotherNetwork(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
+	r := &renewing{TB: t, World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), old, nil, nil)}
 	r.add(4, map[string]string{"red.png": "warm", "blue.png": "cold"})
 	r.call("POST", "/v2/models", `{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"closed_environment":true}}}}`)
 	r.call("POST", "/v2/models/own/versions", "")

@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/testkit"
@@ -58,7 +59,7 @@ func (s *tape) Commit(b *kv.Batch) (func() error, error) {
 // crash returns a store with a possible state after a crash of s.
 func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 	t.Helper()
-	left := &tape{Store: memkv.New()}
+	left := &tape{Store: kvtest.OrLate(t, memkv.New())}
 	for _, data := range s.batches[:s.synced+r.IntN(len(s.batches)-s.synced+1)] {
 		b, err := kv.ParseBatch(data)
 		if err == nil {
@@ -79,7 +80,7 @@ func TestKillInputs(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 300, 30_000) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		store := &tape{Store: memkv.New()}
+		store := &tape{Store: kvtest.OrLate(t, memkv.New())}
 		k := killing{T: t, r: r, store: store, world: apitest.NewWorld(t, store, set, nil, nil), live: map[string]string{}}
 		for range 20 {
 			k.step(10)
@@ -281,7 +282,7 @@ func (k *killing) pictureOf(id string) blob.Hash {
 
 // TestStepsEnd checks that a closed engine hands out no tasks and runs no steps.
 func TestStepsEnd(t *testing.T) {
-	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	if err := w.Engine.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -124,6 +124,16 @@ func (a *apps) serving(app catalog.AppID) (*predict.Set, error) {
 	return a.o.Models, nil
 }
 
+// chooseNetwork makes the newest network serve an application without one.
+func (a *apps) chooseNetwork(to *application) error {
+	h, err := to.Partition.Header()
+	if err != nil || h.Base != [32]byte{} {
+		return err
+	}
+	_, err = to.Partition.Submit(context.Background(), "", []log.Body{&log.NetworkSwitch{Base: a.o.Models.Base()}}, nil)
+	return err
+}
+
 // beginRenewal starts the work that moves the application to the newest network. A replica moves to the network that its origin's log
 // names.
 func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
@@ -133,14 +143,8 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	known := h.Base != [32]byte{}
-	if !known {
+	if h.Base == [32]byte{} {
 		h.Base = a.o.Models.Base()
-	}
-	if !known && to.Copy == nil {
-		if _, err := to.Partition.Submit(context.Background(), "", []log.Body{&log.NetworkSwitch{Base: h.Base}}, nil); err != nil {
-			return err
-		}
 	}
 	serving, ok := a.sets[h.Base]
 	if !ok && to.Copy != nil {
@@ -196,7 +200,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	if !app.moved.IsZero() {
 		return false, e.dropOld(now, app)
 	}
-	if app.Copy != nil { // it has no network until its origin's log names one, and must not choose one itself
+	if app.Copy != nil || e.apps.register.Follows() { // it has no network until the log names one, and must not choose one itself
 		return e.followOrigin(now, app)
 	}
 	if app.renew.Serving() {
@@ -219,7 +223,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	return true, e.switchNetwork(now, app, e.models)
 }
 
-// followOrigin switches a replica to the network that its origin's log names. The partition has prepared the index for that network.
+// followOrigin switches a replica, or an application that another machine writes, to the network that the log names. The partition has prepared the index for that network.
 func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err error) {
 	v := app.Partition.View()
 	h, err := v.Header()
@@ -246,7 +250,7 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	if now.Sub(app.moved) < dropAfter {
 		return nil
 	}
-	if err := app.Partition.Forget(app.old); err != nil {
+	if err := app.Partition.Forget(app.old); err != nil && !errors.Is(err, kv.ErrFollows) { // the machine that writes does it
 		return err
 	}
 	err := app.Partition.Index().Drop(app.old)

@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/testkit"
@@ -161,7 +162,7 @@ func TestAnotherNetworkUnderMany(t *testing.T) {
 func changeNetwork(t *testing.T, inputs int) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	random := rand.New(rand.NewPCG(7, 7)) // draws the writes that a crash undoes
-	disk := &tape{Store: memkv.New()}
+	disk := &tape{Store: kvtest.OrLate(t, memkv.New())}
 	r := &renewing{TB: t, World: apitest.NewWorld(t, disk, old, nil, nil)}
 	r.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
 	for r.all < inputs {
@@ -238,7 +239,7 @@ func changeNetwork(t *testing.T, inputs int) {
 // network all the same, without that input.
 func TestAnotherNetworkWithoutAPicture(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
+	r := &renewing{TB: t, World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), old, nil, nil)}
 	r.add(3, map[string]string{"red.png": "warm", "blue.png": "cold"})
 	lost := r.call("POST", "/v2/inputs", `{"inputs":[{"id":"lost","data":{"image":{"base64":"`+
 		base64.StdEncoding.EncodeToString(apitest.Picture("half.png"))+`"},"concepts":[{"id":"cold"}]}}]}`)
@@ -379,7 +380,7 @@ func TestLateVersion(t *testing.T) {
 // after each task.
 func TestRenewalOfDuplicates(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
+	r := &renewing{TB: t, World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), old, nil, nil)}
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
 	var inputs []string
 	for i := range 4 {

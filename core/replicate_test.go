@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -33,7 +34,7 @@ type appReplica struct {
 // copyOf creates an application at origin, an edge for it and the edge's empty store.
 func copyOf(t testing.TB, origin *core.Engine) *appReplica {
 	t.Helper()
-	c := &appReplica{origin: origin, app: newApp(t, origin), store: memkv.New()}
+	c := &appReplica{origin: origin, app: newApp(t, origin), store: kvtest.OrLate(t, memkv.New())}
 	_, edge, err := origin.Register.CreateEdge(t.Context(), register.Caller{}, "edge", []string{c.app})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		}
 		more = more || some
 	}
-	if e.apps.o.App != "" {
+	if e.apps.o.App != "" || e.Register.Follows() {
 		return more, ctx.Err()
 	}
 	if e.Orphans() {
@@ -59,7 +59,7 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 		return false, err
 	}
 	moved, err := e.stepRenewal(ctx, now, app, !some)
-	if err != nil || app.Copy != nil || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
+	if err != nil || app.Copy != nil || e.Register.Follows() || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
 		return some || purged || moved, err
 	}
 	left, err := app.inputs.StepBacklog()

@@ -53,13 +53,13 @@ type Result struct {
 }
 
 // Take hands out at most n tasks that are due at now, each once. It takes trainings from the callers in turn, and other tasks from the
-// applications in turn, at most its [TaskShare] from each caller. If the store is full it hands out none, because the results could not be
-// written. If the store fails, it returns the error together with the tasks that it took before.
+// applications in turn, at most its [TaskShare] from each caller. If the store is full, or another machine writes, it hands out none, because
+// the results could not be written. If the store fails, it returns the error together with the tasks that it took before.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
 		return nil, register.ErrClosed
 	}
-	if err := e.apps.o.Store.Room(); errors.Is(err, kv.ErrFull) {
+	if e.Register.Follows() || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
 		return nil, nil
 	}
 	apps, err := e.apps.all()

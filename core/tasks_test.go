@@ -9,13 +9,14 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
 // TestInputsInTurn posts many more inputs by URL to one application than tasks are handed out at once. It gets half of the tasks, and an
 // input of another application is handed out although no task has been handed back.
 func TestInputsInTurn(t *testing.T) {
-	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	first, sibling, second := w.NewTenant(t, "anna", "en"), w.NewTenant(t, "anna", "en"), w.NewTenant(t, "", "en")
 	add := func(n apitest.Tenant, count int) {
 		t.Helper()
@@ -112,7 +113,7 @@ type trainer struct {
 }
 
 func newTrainer(t *testing.T) *trainer {
-	return &trainer{World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), t: t}
+	return &trainer{World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil), t: t}
 }
 
 // must sends a request with the key of an application.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/register"
@@ -17,7 +18,7 @@ import (
 // newTrainingWorld returns a world in which a training was requested. The inputs of the training are not downloaded yet.
 func newTrainingWorld(t testing.TB, set *predict.Set) *apitest.World {
 	t.Helper()
-	w := apitest.NewWorld(t, memkv.New(), set, nil, map[string]string{})
+	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), set, nil, map[string]string{})
 	for _, r := range []api.Request{
 		{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[` +
 			`{"id":"r","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}},` +

@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
@@ -16,7 +17,7 @@ import (
 // TestUndatedAfterUpdate updates the program of a server whose stored pictures have no dates. Each gets its date in the background, and its
 // predictions stay.
 func TestUndatedAfterUpdate(t *testing.T) {
-	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	get := func(path, query string) string {
 		t.Helper()
 		return string(w.Serve(t, api.Request{Method: "GET", Path: path, Query: query}).Body)

@@ -142,6 +142,17 @@ func (a AppID) Range() (lo, hi []byte) {
 	return lo, kv.After(lo)
 }
 
+// AppsOf returns the applications whose keys a batch changes.
+func AppsOf(b *kv.Batch) map[AppID]bool {
+	apps := map[AppID]bool{}
+	for op := range b.Each {
+		if n := len(AppID{}); len(op.Key) > n && op.Key[0] == tableApp {
+			apps[AppID(op.Key[1:1+n])] = true
+		}
+	}
+	return apps
+}
+
 // HostedRange returns the bounds of the public names of all applications' pictures.
 func HostedRange() (lo, hi []byte) { return []byte{tableHosted}, []byte{tableHosted + 1} }
 

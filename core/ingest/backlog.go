@@ -89,6 +89,7 @@ func decodeBacklogNote(b []byte) (n backlogNote, err error) {
 
 // load reads the note. Without a note of this program's version the walk begins, over all inputs that exist now.
 func (b *backlog) load(v *partition.View) error {
+	b.noted, b.queue = backlogNote{}, nil // of the time before Follow
 	data, err := kv.Find(v.KV(), b.key(v.AppID()))
 	if err == nil && data != nil {
 		b.noted, err = decodeBacklogNote(data)

@@ -36,13 +36,31 @@ type downloadEvent struct {
 
 // inbox collects events until Take. It has a separate lock, because events arrive while the partition is locked.
 type inbox struct {
-	mu sync.Mutex
+	mu     sync.Mutex
+	closed bool // another machine does the work
 	downloadEvent
+}
+
+// close drops the events, and all that come until open.
+func (b *inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.downloadEvent = true, downloadEvent{}
+}
+
+// open makes the next Take look at all pending inputs.
+func (b *inbox) open() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.pending, b.moved = false, true, true
 }
 
 func (b *inbox) put(n downloadEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
 	b.pending = b.pending || n.pending
 	b.moved = b.moved || n.moved || n.all
 	b.deleted = append(b.deleted, n.deleted...)

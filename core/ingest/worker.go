@@ -54,20 +54,25 @@ type retryState struct {
 // New returns a worker of app. base identifies the network and tables from which embeddings and values derive.
 func New(app catalog.AppID, base [32]byte) *Worker {
 	w := &Worker{
-		app: app, base: base, tries: map[log.Dot]*retryState{}, dots: map[uint32]log.Dot{}, inbox: inbox{downloadEvent: downloadEvent{pending: true}},
+		app: app, base: base, tries: map[log.Dot]*retryState{}, dots: map[uint32]log.Dot{},
 	}
 	w.backlogs()
 	return w
 }
 
-// Serve gives the worker its partition, which was opened with Watch. Errors: the store's.
+// Serve gives the worker its partition, which was opened with Watch. After Follow, the worker looks at all pending inputs again. Errors: the
+// store's.
 func (w *Worker) Serve(p Partition) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.partition = p
+	w.inbox.open()
 	v := p.View()
 	return errors.Join(w.unread.load(v), w.undated.load(v), v.Close())
 }
+
+// Follow makes the worker forget the inputs to come, since another machine does the work.
+func (w *Worker) Follow() { w.inbox.close() }
 
 // Rebase changes the base model that analyses inputs from now on.
 func (w *Worker) Rebase(base [32]byte) {

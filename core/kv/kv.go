@@ -9,6 +9,15 @@
 // Durability is a prefix: after a crash the store has the first n batches, where n includes at least the last batch whose wait returned
 // nil. So a caller uses Apply for a batch that it can compute again, and Commit for a batch that it acknowledges.
 //
+// In a cluster other machines decide the order of all Commits, and whether a machine may write. A Commit then becomes visible as late as its
+// wait returns, and a later Apply may be visible before it:
+//
+//	Commit a ─────────── decided ─ visible ─ wait returns
+//	     Apply b ─ visible                                     a reader in between sees b without a
+//
+// So a caller waits for a Commit before it, or anyone who gets its lock next, reads what the batch has; or keeps that in memory. No key gets
+// an Apply while a Commit of it waits.
+//
 // There are three implementations: in memory ([memkv]), on Pebble ([pebblekv], native targets) and the host's store for a guest. Package
 // kvtest checks all of them against this page, including crashes. A store is not a cache, does not interpret its data, and has no
 // transactions: each part of the store has one writer, and readers take a snapshot.
@@ -35,6 +44,10 @@ var ErrCorrupt = errors.New("store is damaged")
 // ErrFailed is returned by every write, and every wait, after the store failed to make a write durable. Nothing is acknowledged
 // afterwards. The store must be opened again to find out what it has.
 var ErrFailed = errors.New("store stopped after a failed write")
+
+// ErrFollows is returned by Commit and by wait on a machine whose batches another machine decides now: the batch was not written and never
+// will be.
+var ErrFollows = errors.New("another machine writes")
 
 // ErrForeign is returned by Open for a folder whose content is not a Sightline store.
 var ErrForeign = errors.New("not a Sightline store")
@@ -80,14 +93,15 @@ type Writer interface {
 type Store interface {
 	Reader
 
-	// Apply makes the batch visible, completely, after all batches applied before. The batch is durable as soon as a later Commit is, or
+	// Apply makes the batch visible at once, completely, after all batches applied before. The batch is durable as soon as a later Commit is, or
 	// earlier: a crash keeps a prefix of the batches. After ErrFull the store has no part of it. The batch is borrowed until Apply
 	// returns.
 	Apply(b *Batch) error
 
-	// Commit is Apply with a wait: wait returns nil once the batch, and all before it, survive a crash. This also applies to an empty
-	// batch. The caller must call wait once, from any goroutine. Commits of several goroutines share syncs. If wait returns an error, the
-	// batch may or may not survive a crash.
+	// Commit is Apply with a wait: wait returns nil once the batch, and all before it, are visible and survive a crash. This also applies to
+	// an empty batch. The batch may become visible as late as that, after batches that were applied later; of two Commits the first one is
+	// visible first. The caller must call wait once, from any goroutine. Commits of several goroutines share syncs. If wait returns an error
+	// other than ErrFollows, the batch may or may not survive a crash.
 	Commit(b *Batch) (wait func() error, err error)
 
 	// Snapshot returns the present content of the store. The caller can read it until it closes it.
@@ -100,7 +114,7 @@ type Store interface {
 	Close() error
 }
 
-// Sync commits a batch and returns once it outlives a crash. Its errors are those of Store.Commit and of its wait.
+// Sync commits a batch and returns once it is visible and outlives a crash. Its errors are those of Store.Commit and of its wait.
 func Sync(s Store, b *Batch) error {
 	wait, err := s.Commit(b)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/testkit"
@@ -15,7 +16,7 @@ import (
 func TestAbout(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		l, err := log.Open(memkv.New(), log.Options{})
+		l, err := log.Open(kvtest.OrLate(t, memkv.New()), log.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestAbout(t *testing.T) {
 
 // TestDeletions: MadeInput finds the newest operation that created an input with an id, and Deletions finds those that deleted it.
 func TestDeletions(t *testing.T) {
-	l, err := log.Open(memkv.New(), log.Options{})
+	l, err := log.Open(kvtest.OrLate(t, memkv.New()), log.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

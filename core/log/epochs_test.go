@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -23,7 +24,7 @@ func opened(t testing.TB, store kv.Store, name byte) *log.Store {
 
 // TestEpochs: each opening that appends is an epoch of the log, and the log has a place only of the epoch and with the chain of its entry.
 func TestEpochs(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	l := opened(t, store, 1)
 	add(t, l, opsOf(2, 1, 5))
 	opened(t, store, 2) // it appends nothing
@@ -81,7 +82,7 @@ func TestEpochs(t *testing.T) {
 // TestEpochsOfOldLog: a log of version 0.1.0 has one epoch for all entries, also if it was restored from a backup. The next opening that
 // appends adds another one.
 func TestEpochsOfOldLog(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	settings := log.Options{Prefix: []byte("p/"), Epoch: log.Epoch{1}}
 	add(t, openStore(t, store, settings), opsOf(2, 1, 5))
 	epoch, before := log.Epoch{7}, log.Epoch{1} // a restore replaced the epoch, but not the chain before the first entry
@@ -109,7 +110,7 @@ func TestEpochsOfOldLog(t *testing.T) {
 
 // TestEpochOfFailedAppend: an append that fails adds no epoch to the log, and the next one adds it.
 func TestEpochOfFailedAppend(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	add(t, openStore(t, store, settings), opsOf(1, 1, 2))
 	l := openStore(t, store, log.Options{Prefix: settings.Prefix, Epoch: log.Epoch{9}})
 	store.commits = kv.ErrFull

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -14,7 +15,7 @@ import (
 // shared returns a store with keys of others before and after those of a log.
 func shared(t testing.TB) kv.Store {
 	t.Helper()
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	put(t, store, "p", "before")
 	put(t, store, "p0", "after")
 	return store

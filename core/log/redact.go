@@ -10,20 +10,41 @@ import (
 // state that results from folding the log. Entries keep their numbers and their dots. Redact also removes the unknown fields of changed
 // bodies.
 //
-// Redact writes the first changed entry and all later ones in one batch, since each of them gets a new chain. A reader that continues in
-// the log notices the new chain and starts again.
+// Redact waits until all appended entries are durable, and then commits the first changed entry and all later ones in one batch, since each
+// of them gets a new chain. A reader that continues in the log notices the new chain and starts again.
 func (l *Store) Redact(from uint64, edit func(Body) bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed != nil {
-		return l.failed
+	if err := l.lockSettled(); err != nil {
+		return err
 	}
+	wait, err := l.redact(from, edit)
+	l.mu.Unlock()
+	if err != nil || wait == nil {
+		return err
+	}
+	return wait()
+}
+
+// lockSettled takes mu while the store shows all appended entries.
+func (l *Store) lockSettled() error {
+	for {
+		if err := l.Settle(); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		if l.durable == l.appended {
+			return nil
+		}
+		l.mu.Unlock()
+	}
+}
+
+// redact commits the changed entries. A nil wait means that there are none. The caller holds mu.
+func (l *Store) redact(from uint64, edit func(Body) bool) (wait func() error, err error) {
 	from = max(from, l.floor)
 	chain := l.base
 	if from > l.floor {
-		var err error
 		if chain, err = l.chainAt(from - 1); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var b kv.Batch
@@ -33,7 +54,7 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	for key, value := range kv.Range(l.store, l.entryKey(from), l.end(), &failed) {
 		e, err := readEntry(key, value, next, &was, true)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		next = e.Seq + 1
 		data := value[len(chain):]
@@ -47,11 +68,10 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 		}
 	}
 	if failed != nil || !changed {
-		return failed
+		return nil, failed
 	}
-	if err := l.store.Apply(&b); err != nil {
-		return err
+	if wait, err = l.commit(&b); err == nil {
+		l.chain = chain
 	}
-	l.chain = chain
-	return nil
+	return wait, err
 }

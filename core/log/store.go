@@ -18,6 +18,8 @@ import (
 //	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
 //
 // Each Append writes one batch. Entries count from 1 without gaps and never change. The methods are safe for concurrent use.
+//
+// A log follows if another process appends its entries to the store: see [Store.Advance].
 type Store struct {
 	store  kv.Store
 	prefix []byte
@@ -29,6 +31,7 @@ type Store struct {
 	chain    Chain  // chain of the log up to appended
 	durable  uint64 // last entry that survives a crash
 	failed   error
+	turn     uint64 // number of the calls of Advance and Lead
 	batch    kv.Batch
 	tails    map[int]func()
 	nextTail int
@@ -53,41 +56,59 @@ type Options struct {
 	// Durable is an entry that the caller knows to survive a crash, usually the last folded one. Open syncs only if the log has later
 	// entries.
 	Durable uint64
+
+	// Follow opens a log that follows. Open then writes nothing, and a log that the store lacks is empty.
+	Follow bool
 }
 
 // Open opens the log, or creates one. Unsynced entries of an earlier process are then either durable or lost.
 func Open(store kv.Store, o Options) (*Store, error) {
 	l := &Store{store: store, prefix: bytes.Clone(o.Prefix), opening: o.Epoch, tails: map[int]func(){}}
-	if err := l.load(o.Epoch); err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+	err := l.load()
+	if err == nil && !o.Follow {
+		l.durable = min(o.Durable, l.appended)
+		if err = l.create(); err == nil {
+			err = l.Settle()
+		}
 	}
-	l.durable = min(o.Durable, l.appended)
-	if err := l.Settle(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
 	return l, nil
 }
 
-// load reads the record and the last entry of the log, or creates the log.
-func (l *Store) load(epoch Epoch) error {
+// create writes the record of a log that has none.
+func (l *Store) create() error {
+	if l.floor > 0 {
+		return nil
+	}
+	l.epoch, l.floor, l.base = l.opening, 1, Chain(l.opening)
+	if l.appended == 0 {
+		l.chain = l.base
+	}
+	err := kv.Sync(l.store, l.record())
+	if err != nil {
+		l.meta = meta{}
+	}
+	return err
+}
+
+// load reads the record and the last entry of the log. All entries in the store count as durable.
+func (l *Store) load() error {
 	data, err := kv.Find(l.store, l.metaKey())
-	switch {
-	case err != nil:
-	case data == nil:
-		l.epoch, l.floor, l.base = epoch, 1, Chain(epoch)
-		err = kv.Sync(l.store, l.record())
-	default:
+	if l.meta = (meta{}); err == nil && data != nil {
 		l.meta, err = decodeMeta(data)
 	}
 	if err != nil {
 		return err
 	}
-	l.appended, l.chain = l.floor-1, l.base
+	l.appended, l.chain = max(l.floor, 1)-1, l.base
 	for key, value := range kv.Backward(l.store, l.entryKey(0), l.end(), &err) {
 		l.appended = seqOf(key)
 		l.chain, err = chainOf(value)
 		break
 	}
+	l.durable = l.appended
 	return err
 }
 
@@ -142,7 +163,7 @@ func (l *Store) LastSeq() uint64 {
 func (l *Store) Floor() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.floor
+	return max(l.floor, 1)
 }
 
 // Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before readers see them.
@@ -170,14 +191,14 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 		copy(value, chain[:])
 		l.batch.Put(l.entryKey(first+uint64(i)), value)
 	}
-	durable, err := l.store.Commit(&l.batch)
-	if err != nil {
-		l.epochs = epochs
+	last := l.appended
+	l.appended += uint64(len(ops))
+	if wait, err = l.commit(&l.batch); err != nil {
+		l.epochs, l.appended = epochs, last
 		return 0, nil, err
 	}
-	l.appended, l.chain = l.appended+uint64(len(ops)), chain
-	last := l.appended
-	return first, func() error { return l.markDurable(last, durable()) }, nil
+	l.chain = chain
+	return first, wait, nil
 }
 
 // Settle waits until all entries appended before the call are durable.
@@ -187,34 +208,50 @@ func (l *Store) Settle() error {
 		defer l.mu.Unlock()
 		return l.failed
 	}
-	last := l.appended
-	wait, err := l.store.Commit(l.record())
+	wait, err := l.commit(l.record())
 	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return l.markDurable(last, wait())
+	return wait()
 }
 
-// markDurable records that the entries up to last are durable, or that the sync failed.
-func (l *Store) markDurable(last uint64, err error) error {
-	l.mu.Lock()
+// commit commits a batch. wait returns once it, and all entries appended before, are durable. The caller holds mu, and calls wait without it.
+func (l *Store) commit(b *kv.Batch) (wait func() error, err error) {
+	durable, err := l.store.Commit(b)
 	if err != nil {
+		return nil, err
+	}
+	last, turn := l.appended, l.turn
+	return func() error { return l.markDurable(turn, last, durable()) }, nil
+}
+
+// markDurable records that the entries up to last, appended in a turn, are durable, or that the sync failed.
+func (l *Store) markDurable(turn, last uint64, err error) error {
+	l.mu.Lock()
+	moves := false
+	switch {
+	case turn != l.turn: // the log was read again since
+	case err != nil:
 		l.failed = err
-		l.mu.Unlock()
-		return err
+	case last > l.durable:
+		l.durable, moves = last, true
 	}
-	if last <= l.durable {
-		l.mu.Unlock()
-		return nil
+	l.mu.Unlock()
+	if moves {
+		l.moved()
 	}
-	l.durable = last
+	return err
+}
+
+// moved tells the tails that Head has moved.
+func (l *Store) moved() {
+	l.mu.Lock()
 	tails := maps.Clone(l.tails)
 	l.mu.Unlock()
 	for _, moved := range tails {
 		moved()
 	}
-	return nil
 }
 
 // Read yields the entries, starting at from, up to Head as it was when Read began, until yield returns false. yield may keep the entries.
@@ -310,27 +347,35 @@ func (l *Store) Tail(moved func()) (stop func()) {
 	}
 }
 
-// Trim deletes the entries below an entry, which is at most Head + 1.
+// Trim deletes the entries below an entry, which is at most Head + 1. When it returns no error, that survives a crash.
 func (l *Store) Trim(below uint64) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if below <= l.floor {
-		return nil
+	wait, err := l.trim(below)
+	l.mu.Unlock()
+	if err != nil || wait == nil {
+		return err
+	}
+	return wait()
+}
+
+// trim commits the deletion of entries. A nil wait means that there are none. The caller holds mu.
+func (l *Store) trim(below uint64) (wait func() error, err error) {
+	if l.failed != nil || below <= l.floor {
+		return nil, l.failed
 	}
 	if below > l.durable+1 {
-		return fmt.Errorf("trim below entry %d of %d: %w", below, l.durable, kv.ErrNotFound)
+		return nil, fmt.Errorf("trim below entry %d of %d: %w", below, l.durable, kv.ErrNotFound)
 	}
 	chain, err := l.chainAt(below - 1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	floor, base := l.floor, l.base
 	l.floor, l.base = below, chain
 	b := l.record()
 	b.DeleteRange(l.entryKey(0), l.entryKey(below))
-	if err := l.store.Apply(b); err != nil {
+	if wait, err = l.commit(b); err != nil {
 		l.floor, l.base = floor, base
-		return err
 	}
-	return nil
+	return wait, err
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var settings = log.Options{Prefix: []byte("p/"), Epoch: log.Epoch{1, 2, 3}}
@@ -57,7 +59,7 @@ func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
 
 // TestFailedSync: after a failed sync the log hides entries that may be lost, and rejects new ones.
 func TestFailedSync(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	l := openStore(t, store, settings)
 	add(t, l, opsOf(1, 1, 2))
 	store.syncs = kv.ErrFailed
@@ -82,7 +84,7 @@ func TestFailedSync(t *testing.T) {
 
 // TestSettle: Settle waits for all earlier appends, also for those of other callers, and returns an error if they were lost.
 func TestSettle(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	l := openStore(t, store, settings)
 	store.committed = 0
 	if err := l.Settle(); err != nil || store.committed != 0 {
@@ -118,7 +120,7 @@ func TestSettle(t *testing.T) {
 
 // TestPeek reads the log of another process, with other keys before and after it in the store.
 func TestPeek(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	put(t, store, "p", "before")
 	put(t, store, "p0", "after")
 	want := opsOf(3, 1, 5)
@@ -145,7 +147,7 @@ func TestPeek(t *testing.T) {
 
 // TestFullStore: an append that fails because the store is full changes nothing.
 func TestFullStore(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	l := openStore(t, store, settings)
 	store.commits = kv.ErrFull
 	if _, _, err := l.Append(opsOf(1, 1, 1), nil); !errors.Is(err, kv.ErrFull) {
@@ -159,7 +161,7 @@ func TestFullStore(t *testing.T) {
 
 // TestOpenSyncs: Open syncs the store if entries are not durable yet, and only then.
 func TestOpenSyncs(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	l := openStore(t, store, settings)
 	add(t, l, opsOf(1, 1, 3))
 	for _, tt := range []struct {
@@ -204,7 +206,7 @@ func TestDamage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			store := memkv.New()
+			store := kvtest.OrLate(t, memkv.New())
 			l := openStore(t, store, settings)
 			add(t, l, opsOf(1, 1, 5))
 			tt.damage(t, store)
@@ -213,7 +215,7 @@ func TestDamage(t *testing.T) {
 			}
 		})
 	}
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	put(t, store, "p/m", "x")
 	if _, err := log.Open(store, settings); err == nil {
 		t.Error("opened a log whose own record is damaged")
@@ -232,4 +234,9 @@ func remove(t testing.TB, store kv.Store, key string) {
 	if err := store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLate: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake.
+func TestLate(t *testing.T) {
+	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Crashes|Late|Follow)$")
 }

@@ -87,7 +87,7 @@ func (p *Origin) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.Ver
 	if err = a.wait(); err == nil {
 		err = p.foldTo(a.last)
 	}
-	p.drop(a.first)
+	p.drop(a.first, a.ticket)
 	verdicts = make([]fold.Verdict, a.end)
 	for i, v := range a.ticket {
 		verdicts[a.fresh[i]] = v
@@ -245,7 +245,7 @@ func (p *Origin) admit(o *Offer) (a admission, err error) {
 	a.ticket = p.expect(a.first, len(vetted))
 	if _, a.wait, err = p.log.Append(vetted, batch); err != nil {
 		p.o.Quota.Cancel(vetted)
-		p.drop(a.first)
+		p.drop(a.first, a.ticket)
 		return a, err
 	}
 	return a, p.hear(vetted)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
@@ -20,7 +21,7 @@ import (
 // log, and no key outside the application has changed.
 func TestAcceptAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		p := open(t, store)
 		submit(t, p, create("ours"), &log.ModelCreate{ID: "m", Concepts: []string{"cat"}})
 		for from := uint64(1); from < 20; {
@@ -55,7 +56,7 @@ func checkFold(t testing.TB, p *partition.Origin, store kv.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch := memkv.New()
+	scratch := kvtest.OrLate(t, memkv.New())
 	f, tx := fold.New(app), kv.NewOverlay(scratch)
 	if err := f.Begin(tx); err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func FuzzAccept(f *testing.F) {
 		if err != nil {
 			return
 		}
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		p := open(t, store)
 		v, _, err := p.Accept(t.Context(), []log.Op{op}, nil)
 		switch {
@@ -119,7 +120,7 @@ func TestAcceptLaws(t *testing.T) {
 			op.At = now() - 1<<30 + log.HLC(len(all))<<20 + log.HLC(rapid.IntRange(0, 1<<20-1).Draw(rt, "clock"))
 			all = append(all, op)
 		}
-		plainly := memkv.New()
+		plainly := kvtest.OrLate(t, memkv.New())
 		p := openAs(t, plainly, log.Epoch{1}, fold.Version) // with the same entry for the rules as q has
 		for i := range all {
 			accept(t, p, all[i:i+1])
@@ -129,7 +130,7 @@ func TestAcceptLaws(t *testing.T) {
 			rt.Fatal(err)
 		}
 
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		q := openAs(t, store, log.Epoch{1}, fold.Version)
 		byWriter := map[log.Writer][]log.Op{}
 		for i := 0; i < len(all); {

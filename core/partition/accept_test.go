@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
@@ -79,7 +80,7 @@ func entries(t testing.TB, p *partition.Origin) (all []log.Entry) {
 
 // TestAccept accepts an edge's operations in overlapping parts, between operations of the origin.
 func TestAccept(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	ours := submit(t, p, create("ours"))[0].Dot
 	a := log.Dot{Writer: edge, Seq: 1}
@@ -125,7 +126,7 @@ func equal(got []string, want ...string) bool { return fmt.Sprint(got) == fmt.Sp
 
 // TestAcceptRefusesForged: operations that are not the next ones of a single other writer are rejected and change nothing.
 func TestAcceptRefusesForged(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	ours := submit(t, p, create("ours"))[0].Dot
 	accept(t, p, writerOps(edge, 1, create("a"), create("b")))
@@ -162,7 +163,7 @@ func TestAcceptRefusesForged(t *testing.T) {
 	if _, _, err := p.Accept(ended, writerOps(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
-	control, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), Clock: clock})
+	control, err := partition.OpenOrigin(partition.Options{Store: kvtest.OrLate(t, memkv.New()), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,13 +222,13 @@ func TestAcceptForm(t *testing.T) {
 		"schema: invalid name":     &log.ConceptCreate{ID: "a", Name: "\x00"},
 		"schema: unknown language": &log.ConceptCreate{ID: "a", Language: "tlh"},
 	} {
-		p := open(t, memkv.New())
+		p := open(t, kvtest.OrLate(t, memkv.New()))
 		v := accept(t, p, writerOps(edge, 1, body, create("next")))
 		if v[0].Code != fold.Refused || v[0].Detail != want || v[1].Code != fold.OK {
 			t.Errorf("verdicts %+v, want %s and ok", v, want)
 		}
 
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		origin := sealing(t, store)
 		image := imageOf(t, store)
 		had := submit(t, origin, body)[0].Dot
@@ -241,7 +242,7 @@ func TestAcceptForm(t *testing.T) {
 
 // TestAcceptOpening: the log refuses operations that were offered to another opening. The next own operation has another writer.
 func TestAcceptOpening(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	ops := writerOps(edge, 1, create("a"), create("b"), create("c"))
 	before := submit(t, p, create("before"))[0].Dot.Writer
 	o := partition.Offer{Opening: p.Opening(), Ops: ops[:1]}
@@ -265,7 +266,7 @@ func TestAcceptOpening(t *testing.T) {
 
 // TestAcceptKinds: Accept appends the operations that a replica may write. It appends every other operation as a refusal.
 func TestAcceptKinds(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	takenName := "an input has this"
 	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, ContentType: "image/png", Hosted: publicName(takenName)})
 	bodies := append(wellFormed(), nil, &log.Unknown{Kind: 200, Data: []byte("x")}, &log.Unknown{Kind: 21, Data: []byte{8, 1}},
@@ -309,7 +310,7 @@ func TestAcceptKinds(t *testing.T) {
 // changed operation keeps the clock of its maker, also if it is refused.
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +351,7 @@ func TestAcceptClamps(t *testing.T) {
 
 // TestAcceptWhileFull: a full store accepts operations that free space, up to the first one that needs space.
 func TestAcceptWhileFull(t *testing.T) {
-	store := &filling{Store: memkv.New()}
+	store := &filling{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	accept(t, p, writerOps(edge, 1, create("a"), create("b")))
 	store.full = true
@@ -400,7 +401,7 @@ func (s *failing) Commit(b *kv.Batch) (func() error, error) {
 // TestAcceptFails: after a failed write the writer's sequence does not advance. Operations that may be lost are not acknowledged, even when
 // they are sent again.
 func TestAcceptFails(t *testing.T) {
-	store := &failing{Store: memkv.New()}
+	store := &failing{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	ops := writerOps(edge, 1, create("a"), create("b"))
 	store.commit = kv.ErrFull
@@ -434,7 +435,7 @@ func TestAcceptFails(t *testing.T) {
 // operation once, in its writer's order. A caller that got an answer can read its effect.
 func TestAcceptConcurrently(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 2000) {
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		p := open(t, store)
 		const writers, each = 3, 40
 		var group sync.WaitGroup
@@ -498,7 +499,7 @@ func sendAll(t *testing.T, p *partition.Origin, ops []log.Op, rng *rand.Rand) {
 
 // TestHeaderOfRefused: refused operations change nothing in the header except the sequences.
 func TestHeaderOfRefused(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	accept(t, p, writerOps(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
 	view := p.View()
 	defer view.Close()

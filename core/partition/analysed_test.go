@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -19,7 +20,7 @@ import (
 
 // TestAnalysed adds derived records of another base model to existing inputs, all or none, and deletes those of the first model.
 func TestAnalysed(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	next := index.Space{Base: [32]byte{8}, Concepts: space.Concepts}
 	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock, Index: &index.Options{Space: space, Next: &next}})
 	if err != nil {
@@ -97,15 +98,15 @@ func TestAnalysed(t *testing.T) {
 // TestAnalysedWithAnother adds derived records with pictures whose earlier inputs have none: at an origin, and at a replica that pulled the
 // earlier inputs from an origin without an index.
 func TestAnalysedWithAnother(t *testing.T) {
-	source := open(t, memkv.New())
+	source := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, source, create("a"), create("b"), create("c"))
-	o := partition.Options{Store: memkv.New(), App: app, Clock: clock, Index: &index.Options{Space: space}}
+	o := partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Index: &index.Options{Space: space}}
 	origin, err := partition.OpenOrigin(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"), create("b"), create("c"))
-	o.Store, o.Epoch = memkv.New(), opening()
+	o.Store, o.Epoch = kvtest.OrLate(t, memkv.New()), opening()
 	replica, err := partition.OpenCopy(o, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -35,8 +36,8 @@ func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 // TestClaims follows the picture of an operation that turns out to be a duplicate: it is claimed while the operation
 // waits, and while the conflict stands, under its name.
 func TestClaims(t *testing.T) {
-	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	hash, name := blob.Sum([]byte("mine")), [16]byte{7}
 	checkClaims := func(when string, claimed, disputed bool) {
 		t.Helper()
@@ -74,7 +75,7 @@ func TestClaims(t *testing.T) {
 	url := submit(t, c.Copy, &log.InputCreate{ID: "url", URL: "https://example.org/1"})[0].Dot
 	submit(t, c.Copy, &log.InputFetched{Input: url, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
 	checkClaims("fetched alone", true, false)
-	if got, err := claims(memkv.New()); len(got) > 0 || err != nil {
+	if got, err := claims(kvtest.OrLate(t, memkv.New())); len(got) > 0 || err != nil {
 		t.Errorf("what is no copy claims: %v, %v", got, err)
 	}
 }
@@ -82,8 +83,8 @@ func TestClaims(t *testing.T) {
 // TestClaimsOfLostPictures has the origin refuse a create whose picture the copy does not have, as after a restore of the origin that makes
 // the copy send operations again. The copy claims no picture that it cannot have.
 func TestClaimsOfLostPictures(t *testing.T) {
-	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	ops := []log.Op{}
 	if err := c.Pending(0, func(_ uint64, op log.Op) bool {
@@ -112,8 +113,8 @@ func TestClaimsOfLostPictures(t *testing.T) {
 // TestUnsent: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its picture. The copy claims
 // the picture, so that it can send the picture if it has it.
 func TestUnsent(t *testing.T) {
-	origin := sealing(t, memkv.New())
-	c := openReplica(t, memkv.New())
+	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	want := map[blob.Hash]bool{}
 	var dots []log.Dot
 	for _, id := range []string{"deleted here", "deleted elsewhere", "lives"} {
@@ -140,7 +141,7 @@ func TestUnsent(t *testing.T) {
 
 // TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
 func TestClaimsOfDamage(t *testing.T) {
-	c := openReplica(t, memkv.New())
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	prefix := app.LogPrefix()
 	var b kv.Batch

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -72,9 +73,9 @@ func TestConflictNames(t *testing.T) {
 	}
 	for name, bring := range ways {
 		t.Run(name, func(t *testing.T) {
-			origin := open(t, memkv.New())
+			origin := open(t, kvtest.OrLate(t, memkv.New()))
 			in, model, workflow := subjects(t, origin)
-			c := openReplica(t, memkv.New())
+			c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 			c.pull(t, origin, 99)
 			point := &log.Point{Longitude: 1, Latitude: 2}
 			newName := "other"
@@ -125,8 +126,8 @@ func TestConflictNames(t *testing.T) {
 
 // TestLocalOps: LocalOps yields all operations in the outbox with their positions, confirmed or not.
 func TestLocalOps(t *testing.T) {
-	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	list := func(after uint64) (positions []uint64) {
 		err := c.LocalOps(after, func(at uint64, op log.Op) bool {
 			if positions = append(positions, at); c.Position(op.Dot) != at {
@@ -172,8 +173,8 @@ func TestLocalOps(t *testing.T) {
 // TestDisown: a replica lists one pending operation of a writer and all later ones, with their content. It lists no earlier ones, no confirmed
 // ones, and none of other writers, and draws another writer.
 func TestDisown(t *testing.T) {
-	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	old := submit(t, c.Copy, create("old"), create("old-2"))[0].Dot.Writer
 	c = openReplica(t, c.store)
 	w := submit(t, c.Copy, create("confirmed"), create("pending"), create("x"), create("y"))[0].Dot.Writer

@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
@@ -67,13 +68,13 @@ type training struct {
 func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 	w := &copies{tb: t, chooser: c, vectors: vectors}
 	var err error
-	w.origin, err = partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{1}})
+	w.origin, err = partition.OpenOrigin(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: log.Epoch{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.last = partition.Span{Writer: dotAt(t, w.origin, 1).Writer, First: 1, Last: 1} // its rules
 	for i := range replicas {
-		w.replicas = append(w.replicas, w.reopen(&testReplica{store: memkv.New(), by: fmt.Sprint("key-", i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
+		w.replicas = append(w.replicas, w.reopen(&testReplica{store: kvtest.OrLate(t, memkv.New()), by: fmt.Sprint("key-", i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
 	}
 	return w
 }

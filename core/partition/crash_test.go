@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
@@ -304,7 +305,7 @@ func checkCrashed(t *testing.T, store kv.Store, p *partition.Origin, acked []ack
 // refold folds the log from its beginning into another store.
 func refold(t *testing.T, p *partition.Origin) (kv.Store, map[log.Dot]fold.Code) {
 	t.Helper()
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	codes := map[log.Dot]fold.Code{}
 	f := fold.New(app)
 	tx := kv.NewOverlay(store)

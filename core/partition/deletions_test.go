@@ -3,14 +3,15 @@ package partition_test
 import (
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
 // TestGone checks that a replica knows the deletion of an input once it pulled it, for a limited number of entries.
 func TestGone(t *testing.T) {
-	origin := open(t, memkv.New())
-	a := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	a := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	checkDeletion := func(id string, want uint64) {
 		t.Helper()
 		by, known, err := a.LastDeletion(id)

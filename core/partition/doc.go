@@ -11,6 +11,8 @@
 // sees an effect that a crash could undo. The batch of the state needs no sync, since the state can be folded again: opening folds from
 // the cursor, which is in the batch. While one Submit folds, others sync, and the first of them that gets the lock folds for all.
 //
+// In a cluster one machine writes, and the origins of the others follow it: follow.go has how.
+//
 // A partition is of one of two kinds. An [Origin] has its own log. A replica, a [Copy], follows the log of an Origin elsewhere. Its submitted
 // operations wait in an outbox instead of a log. Entry n of the outbox is the operation at position n, of one of the writers that the store has had:
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -23,7 +24,7 @@ import (
 // end the index equals the records.
 func TestJoinedSearch(t *testing.T) {
 	ctx := context.Background()
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	const inputs = 1800
 	all := make([]index.Similar, inputs)
 	embeddings := make([]predict.Embedding, inputs)
@@ -58,7 +59,7 @@ func TestJoinedSearch(t *testing.T) {
 		batch, places := []int{0, 64 << 10}[i%2], i > 1
 		asked, placed := map[int]bool{}, make([]bool, len(x.Chunks))
 		s := x.Snapshot
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		p := (&copies{tb: t}).reopen(&testReplica{store: store, batch: batch})
 		read := len(s.Chunks)
 		if places {
@@ -146,7 +147,7 @@ func sweep(t *testing.T, store kv.Store) {
 // that no input names are deleted, but not before.
 func TestPlacedAlready(t *testing.T) {
 	ctx := context.Background()
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	for i := range 400 {
 		c := create(fmt.Sprintf("input-%06d", i))
 		c.Meta = fmt.Appendf(nil, `{"text":"%01000d"}`, i)
@@ -158,7 +159,7 @@ func TestPlacedAlready(t *testing.T) {
 		}
 	}
 	x, _ := export(t, origin, network)
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := (&copies{tb: t}).reopen(&testReplica{store: store})
 	s := x.Snapshot
 	var b kv.Batch
@@ -206,8 +207,8 @@ func TestPlacedAlready(t *testing.T) {
 
 // TestDerivedOfAnother: a derived record arrives with one input, while another one of the same picture has none. Searches find both.
 func TestDerivedOfAnother(t *testing.T) {
-	origin := open(t, memkv.New())
-	p := (&copies{tb: t}).reopen(&testReplica{store: memkv.New()})
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	p := (&copies{tb: t}).reopen(&testReplica{store: kvtest.OrLate(t, memkv.New())})
 	first, second := create("first"), create("second")
 	second.Blob = first.Blob
 	pull := func(c *log.InputCreate, also func(*kv.Batch)) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -26,7 +27,7 @@ func pullStable(t testing.TB, p *partition.Copy, stable uint64) {
 // epochsOf returns an origin's log of five epochs: the entries 1 and 2, 3 to 5, 6, 7 and 8, and 9.
 func epochsOf(t testing.TB) *partition.Origin {
 	t.Helper()
-	origin := sealingAs(t, memkv.New(), log.Epoch{11})
+	origin := sealingAs(t, kvtest.OrLate(t, memkv.New()), log.Epoch{11})
 	for i, n := range []int{1, 3, 1, 2, 1} { // the rules come first
 		if i > 0 {
 			origin.Draw(log.Epoch{byte(11 + i)})
@@ -42,7 +43,7 @@ func epochsOf(t testing.TB) *partition.Origin {
 // seal.
 func TestKept(t *testing.T) {
 	origin := epochsOf(t)
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	r := openNamed(t, store, 1)
 	if frames, _ := framesOf(t, r); len(frames) > 0 || len(r.Kept()) > 0 {
 		t.Errorf("a new replica keeps %+v", frames)
@@ -86,8 +87,8 @@ func TestKept(t *testing.T) {
 
 // TestKeptMarks: a session names the last 16 epochs of the kept frames.
 func TestKeptMarks(t *testing.T) {
-	origin := sealingAs(t, memkv.New(), log.Epoch{100})
-	r := openNamed(t, memkv.New(), 1)
+	origin := sealingAs(t, kvtest.OrLate(t, memkv.New()), log.Epoch{100})
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	for i := range 20 {
 		origin.Draw(log.Epoch{byte(1 + i)})
@@ -107,8 +108,8 @@ func TestKeptMarks(t *testing.T) {
 
 // TestKeptBound has a replica keep no more of the log than it may, and the newest of it.
 func TestKeptBound(t *testing.T) {
-	origin := sealing(t, memkv.New())
-	r, err := partition.OpenCopy(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
+	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
+	r, err := partition.OpenCopy(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestKeptBound(t *testing.T) {
 // TestKeptFrom: a log may lack the frames after an entry that it has with the same chain. If it does not show that, it may lack all of them.
 func TestKeptFrom(t *testing.T) {
 	origin := epochsOf(t)
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	_, numbers := framesOf(t, r)
 	chains := map[uint64]log.Chain{}
@@ -208,11 +209,11 @@ func keepSealed(t testing.TB, p *partition.Copy, origin *partition.Origin, after
 // TestKeepForSnapshot: the entries that a replica fetches for a snapshot replace the kept frames with it, and not before. The fetch can begin
 // again, also in another process and with another log.
 func TestKeepForSnapshot(t *testing.T) {
-	image := memkv.New()
+	image := kvtest.OrLate(t, memkv.New())
 	submit(t, sealingAs(t, image, log.Epoch{7}), create("old"))
 	origin := sealingAs(t, imageOf(t, image), log.Epoch{8})
 	submit(t, origin, create("a"))
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	r := openReplica(t, store)
 	pullSealed(t, r.Copy, origin)
 	before, _ := framesOf(t, r.Copy)
@@ -272,11 +273,11 @@ func TestKeepForSnapshot(t *testing.T) {
 
 // TestKeepBound: the frames for a snapshot have the limit of the others.
 func TestKeepBound(t *testing.T) {
-	origin := sealing(t, memkv.New())
+	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
 	for i := range 60 {
 		submit(t, origin, create(fmt.Sprint(i)))
 	}
-	p, err := partition.OpenCopy(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
+	p, err := partition.OpenCopy(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,9 +304,9 @@ func TestKeepBound(t *testing.T) {
 // TestTornKeepsFrames: a snapshot that is installed in part leaves the kept frames as they are. The replica offers them, also after it has pulled
 // the log from its beginning again.
 func TestTornKeepsFrames(t *testing.T) {
-	origin := sealing(t, memkv.New())
+	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
 	large(t, origin, 0, 300)
-	store := &brimful{Store: memkv.New(), left: -1}
+	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
 	c := w.reopen(&testReplica{store: store, batch: 4 << 10})

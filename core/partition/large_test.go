@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -28,9 +29,16 @@ func (f *brimful) Apply(b *kv.Batch) error {
 	return f.Store.Apply(b)
 }
 
+func (f *brimful) Commit(b *kv.Batch) (wait func() error, err error) {
+	if f.left == 0 {
+		return nil, kv.ErrFull
+	}
+	return f.Store.Commit(b)
+}
+
 // TestLargeSnapshot installs a snapshot in many batches while views are open. It makes each batch fail and starts again after each failure.
 func TestLargeSnapshot(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	n := 2500
 	if testing.Short() {
 		n = 600
@@ -48,7 +56,7 @@ func TestLargeSnapshot(t *testing.T) {
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
 	for fail := -1; fail < 4; fail++ {
-		store := &brimful{Store: memkv.New(), left: -1}
+		store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 		c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 		c.pull(t, origin, 50)
 		submit(t, c.Copy, create("mine"), &log.InputDelete{Input: dotAt(t, origin, 3)})
@@ -107,11 +115,11 @@ func TestLargeSnapshot(t *testing.T) {
 // TestWipedOutbox: a replica fails in the middle of a snapshot and has lost its state. Its first operations were acknowledged and trimmed
 // as stable. It pulls the log from the beginning, and the rest of its outbox is still pending.
 func TestWipedOutbox(t *testing.T) {
-	origin := openAs(t, memkv.New(), opening(), fold.Version) // operations after a gap are folded
+	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version) // operations after a gap are folded
 	large(t, origin, 0, 2000)
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
-	store := &brimful{Store: memkv.New(), left: -1}
+	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 	c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 	c.pull(t, origin, 3000)
 	submit(t, c.Copy, create("a"), create("b"))

@@ -19,6 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -125,7 +126,7 @@ func (s slow) Commit(b *kv.Batch) (func() error, error) {
 
 // history runs concurrent clients and returns their calls.
 func history(t *testing.T, seed uint64) []porcupine.Operation {
-	p := open(t, slow{memkv.New()})
+	p := open(t, slow{kvtest.OrLate(t, memkv.New())})
 	var (
 		now   atomic.Int64
 		mu    sync.Mutex

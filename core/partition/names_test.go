@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/form"
@@ -19,7 +20,7 @@ import (
 // openNames opens an origin whose log has the rules of names.
 func openNames(t *testing.T, now func() time.Time) *partition.Origin {
 	t.Helper()
-	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: now, Epoch: opening()})
+	p, err := partition.OpenOrigin(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: now, Epoch: opening()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestDeleteAllNames(t *testing.T) {
 		t.Errorf("e was deleted by %v, %v, %v", by.Op.Dot, known, err)
 	}
 
-	old := open(t, memkv.New())
+	old := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, old, create("a"), &log.InputDeleteAll{})
 	if b := lastBody(t, old).(*log.InputDeleteAll); b.Upto != nil {
 		t.Errorf("by the first rules it names %v", b.Upto)
@@ -94,7 +95,7 @@ func TestStaleCreation(t *testing.T) {
 	wall := clock()
 	at := func() time.Time { return wall }
 	origin := openNames(t, at)
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	c, err := partition.OpenCopy(partition.Options{Store: store, App: app, Clock: at, Epoch: opening()}, partition.Replica{})
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (p *Partition) dropOld() error {
 	switch {
 	case err != nil:
 	case len(bodies) == 0:
-		err = p.o.Store.Apply(&drop)
+		err = kv.Sync(p.o.Store, &drop)
 	default:
 		_, err = p.Submit(context.Background(), "", bodies, func(b *kv.Batch) { b.Append(&drop) })
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -16,7 +17,7 @@ import (
 //	run 2   4 5 6 ◆   8 9 ◆     of the present log; the seal of entry 7 did not come
 func oldReplica(t *testing.T, origin *Origin) kv.Store {
 	t.Helper()
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := copyTest(t, Options{Store: store, Epoch: log.Epoch{2}})
 	pullTest(t, p, origin, origin.log.Head(), 1)
 	n := p.replicaState
@@ -115,7 +116,7 @@ func keptTest(t *testing.T, p *Copy) (frames []Frame, list []string) {
 // TestKeepOld: a replica makes frames of the entries that version 0.1.0 kept, up to each seal. It does not know the epoch of earlier runs, and
 // offers their frames to every log that lacks its place, until all that it showed then is stable.
 func TestKeepOld(t *testing.T) {
-	disk := memkv.New()
+	disk := kvtest.OrLate(t, memkv.New())
 	origin := openTest(t, Options{Store: disk, Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8) // the rules come first
 	store := oldReplica(t, origin)
@@ -143,7 +144,7 @@ func TestKeepOld(t *testing.T) {
 		if from, err := p.KeptFrom(6, chain); from != 0 || err != nil {
 			t.Errorf("a log with 6 entries is offered the frames from %d on, %v, want all", from, err)
 		}
-		lost := openTest(t, Options{Store: memkv.New(), Epoch: log.Epoch{4}, Secret: [32]byte{1}})
+		lost := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{4}, Secret: [32]byte{1}})
 		head := lost.log.Head()
 		if err := lost.TakeBack(t.Context(), &Returned{Opening: log.Epoch{4}, Frames: frames}, nil); err != nil || lost.log.Head() != head+7 {
 			t.Errorf("the log took %d entries back, %v, want 2 to 6, 8 and 9", lost.log.Head()-head, err)
@@ -163,7 +164,7 @@ func TestKeepOld(t *testing.T) {
 // TestKeepOldTorn: a replica of version 0.1.0 ended while it installed a snapshot. It keeps the frames of earlier runs, although it pulls the log
 // from its beginning.
 func TestKeepOldTorn(t *testing.T) {
-	origin := openTest(t, Options{Store: memkv.New(), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
+	origin := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8)
 	store := oldReplica(t, origin)
 	n, err := readPlace(store, testApp)
@@ -194,7 +195,7 @@ func (fullStore) Apply(*kv.Batch) error { return kv.ErrFull }
 
 // TestKeepOldFull: a full replica of version 0.1.0 opens, and makes its frames at the first opening with space.
 func TestKeepOldFull(t *testing.T) {
-	origin := openTest(t, Options{Store: memkv.New(), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
+	origin := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8)
 	store := oldReplica(t, origin)
 	p, err := OpenCopy(Options{Store: fullStore{store}, App: testApp, Clock: testNow, Epoch: log.Epoch{3}}, Replica{})

@@ -36,6 +36,9 @@ func OpenOrigin(o Options) (*Origin, error) {
 }
 
 func (p *Origin) open() error {
+	if p.o.Follow {
+		p.closed = kv.ErrFollows
+	}
 	if _, err := readPlace(p.o.Store, p.o.App); err == nil {
 		return fmt.Errorf("the store belongs to a replica: %w", ErrKind)
 	} else if !isMissing(err) {
@@ -46,7 +49,7 @@ func (p *Origin) open() error {
 		p.writers, err = readWriters(p.o.Store, p.o.App, 0)
 	}
 	if err == nil {
-		p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: h.Seq})
+		p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: h.Seq, Follow: p.o.Follow})
 	}
 	if err == nil && p.log.Head() < p.seq {
 		err = fmt.Errorf("state of entry %d, but the log ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
@@ -60,9 +63,16 @@ func (p *Origin) open() error {
 	if err == nil {
 		err = p.foldRest()
 	}
-	if err == nil {
-		err = p.rule()
+	if err != nil || p.o.Follow {
+		return err
 	}
+	return p.begin()
+}
+
+// begin writes what a log gets when its origin begins to write.
+func (p *Origin) begin() error {
+	err := p.rule()
+	var h catalog.Header
 	if err == nil {
 		h, err = p.Header()
 	}

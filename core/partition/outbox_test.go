@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -151,7 +152,7 @@ func submitTest(t *testing.T, p interface {
 
 // TestMaxSeq: a writer that has too few numbers left for a call is followed by another one, which makes all operations of the call.
 func TestMaxSeq(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := openTest(t, Options{Store: store})
 	first := submitTest(t, p, 1)
 	p.own.seq = log.MaxSeq - 3
@@ -205,8 +206,8 @@ func storeAsSite(t *testing.T, p *Copy, w log.Writer) {
 // their names. A drawn writer makes the next ones.
 func TestOutboxOfSite(t *testing.T) {
 	const site log.Writer = 5
-	origin := openTest(t, Options{Store: memkv.New(), Epoch: log.Epoch{1}})
-	store := memkv.New()
+	origin := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{1}})
+	store := kvtest.OrLate(t, memkv.New())
 	p := copyTest(t, Options{Store: store, Epoch: log.Epoch{2}})
 	asSite(p, site)
 	push := func(n int) {

@@ -39,6 +39,9 @@ type Options struct {
 
 	// Quota limits how much operations store; nil: no limit. A replica ignores it: its origin has one.
 	Quota Quota
+
+	// Follow opens an origin that follows: another machine writes. See [Origin.Advance].
+	Follow bool
 }
 
 // ErrKind is returned by OpenOrigin for the store of a replica, and by OpenCopy for a store with its own log.
@@ -61,7 +64,10 @@ type Partition struct {
 	// Fields that folding guards.
 	fold       *fold.Fold
 	tx         *kv.Overlay
-	cleanupDue bool // some cleanup may be due
+	cleanupDue bool   // some cleanup may be due
+	deriving   int    // number of AddDerived that wait for their records
+	arrived    bool   // derived records may have come from another machine
+	met        uint32 // first input that the next stepDerived looks at
 
 	// Fields that showing guards. A holder of folding may read them, too.
 	seq     uint64          // last entry of log that was folded
@@ -69,7 +75,7 @@ type Partition struct {
 	moves   uint64          // batches of entries that became visible
 	writers outboxWriters   // writers of the outbox; at an origin, its last ones
 	pinned  *sharedSnapshot // snapshot that views show while a large snapshot is installed; nil: they show the store
-	closed  error           // reason for rejecting all writes; nil: open
+	closed  error           // reason for rejecting all writes; nil: open; kv.ErrFollows: another machine writes
 	shut    bool            // after Shut: appended operations are not folded either
 
 	tickets map[uint64][]fold.Verdict // verdicts that calls wait for, by the first entry of each; guarded by waiting

@@ -74,6 +74,33 @@ func pebbleInMemory(b *testing.B) kv.Store {
 	return store
 }
 
+// BenchmarkLead makes an origin with 100,000 inputs follow, and lead again.
+func BenchmarkLead(b *testing.B) {
+	p, err := partition.OpenOrigin(partition.Options{Store: pebbleInMemory(b), App: app, Clock: clock})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := 0; n < 100_000; {
+		bodies := make([]log.Body, 500)
+		for i := range bodies {
+			bodies[i] = usual(rng, n)
+			n++
+		}
+		if _, err := p.Submit(context.Background(), "key", bodies, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if err := p.Follow(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		if err := p.Lead(opening()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkCatchUp opens a partition whose log has 20,000 inputs that its state lacks.
 func BenchmarkCatchUp(b *testing.B) {
 	const inputs = 20_000

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -85,7 +86,7 @@ func create(id string) *log.InputCreate {
 }
 
 func TestSubmitAndRead(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	before := p.View()
 	v := submit(t, p, create("a"), create("b"), create("a"))
@@ -121,7 +122,7 @@ func TestSubmitAndRead(t *testing.T) {
 
 // TestReopen checks that a reopened partition continues its log and its clock, and draws another writer. Its entries have another epoch.
 func TestReopen(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	submit(t, p, create("a"), create("b"))
 	epoch := p.Opening()
@@ -156,7 +157,7 @@ func TestReopen(t *testing.T) {
 
 // TestOpenFolds deletes the state. Open folds the log again, to the same digest.
 func TestOpenFolds(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	for range 3 {
 		submit(t, p, create(""), &log.ModelCreate{Concepts: []string{"x"}}, create(""))
@@ -196,7 +197,7 @@ func digest(t tb, store kv.Reader) [32]byte {
 
 // TestDerived: a derived record that came with an operation stays until the last input with its picture is deleted.
 func TestDerived(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	base := [32]byte{1}
 	picture := blob.Sum([]byte("picture"))

@@ -39,7 +39,7 @@ func (p *Copy) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if base, ok := r.network(); ok && p.index != nil {
+	if base, ok := network(r.Entries); ok && p.index != nil {
 		if err := p.meet(ctx, base); err != nil {
 			return nil, fmt.Errorf("pull: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -44,9 +45,9 @@ func isTrue(dot log.Dot, concept string) *log.InputLabels {
 
 // TestRunsThatDoNotLeadOn checks that a run of another log, from another position or with other entries changes nothing.
 func TestRunsThatDoNotLeadOn(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, origin, create("a"), create("b"), create("c"))
-	c := openReplica(t, memkv.New())
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 1)
 	submit(t, c.Copy, create("mine"))
 	for name, x := range map[string]struct {
@@ -72,7 +73,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	c.check(t, origin)
 	r := run(t, origin, partition.Cursor{}, 9)
 	r.Before[3]++
-	if _, err := openReplica(t, memkv.New()).Pull(t.Context(), r); !errors.Is(err, partition.ErrChain) {
+	if _, err := openReplica(t, kvtest.OrLate(t, memkv.New())).Pull(t.Context(), r); !errors.Is(err, partition.ErrChain) {
 		t.Errorf("the first run with another chain before it: %v, want ErrChain", err)
 	}
 }
@@ -80,7 +81,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 // TestFullOutbox checks that a replica accepts no more operations than its outbox holds, and more once the origin has some of them.
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
-	c := w.reopen(&testReplica{store: memkv.New(), limit: 3})
+	c := w.reopen(&testReplica{store: kvtest.OrLate(t, memkv.New()), limit: 3})
 	submit(t, c.Copy, create("a"), create("b"))
 	bodies := []log.Body{create("c"), create("d")}
 	if _, err := c.Submit(context.Background(), "key", bodies, nil); !errors.Is(err, partition.ErrOutbox) {
@@ -95,11 +96,11 @@ func TestFullOutbox(t *testing.T) {
 
 // TestDeletingAllAndComingBack checks that inputs hidden by a pending deletion of everything come back if the origin refuses it.
 func TestDeletingAllAndComingBack(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	for i := range 30 {
 		submit(t, origin, create(fmt.Sprint(i)))
 	}
-	c := openReplica(t, memkv.New())
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 20)
 	submit(t, c.Copy, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
 	c.check(t, origin)
@@ -135,10 +136,10 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 // TestPassedOver installs a snapshot that includes the replica's operations but brings no verdicts on them. The replica stores those
 // without an effect in the snapshot as conflicts.
 func TestPassedOver(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	theirs := submit(t, origin, create("one"), create("two"))
 	dot := theirs[0].Dot
-	c := openReplica(t, memkv.New())
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 9)
 	name := "renamed"
 	model := log.Dot{Writer: submit(t, c.Copy, create("mine"))[0].Dot.Writer, Seq: 6}
@@ -177,8 +178,8 @@ func TestPassedOver(t *testing.T) {
 // that the origin had reported as stable.
 func TestRestoredOrigin(t *testing.T) {
 	for _, stable := range []bool{false, true} {
-		origin := open(t, memkv.New())
-		c := openReplica(t, memkv.New())
+		origin := open(t, kvtest.OrLate(t, memkv.New()))
+		c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 		for i := range 4 {
 			submit(t, c.Copy, create(fmt.Sprint(i)))
 		}
@@ -190,7 +191,7 @@ func TestRestoredOrigin(t *testing.T) {
 		if _, err := c.Pull(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
-		restored, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()})
+		restored, err := partition.OpenOrigin(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,9 +218,9 @@ func TestRestoredOrigin(t *testing.T) {
 
 // TestDamagedSnapshots checks that a snapshot that differs from its description changes nothing.
 func TestDamagedSnapshots(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	large(t, origin, 0, 3000)
-	c := openReplica(t, memkv.New())
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, c.Copy, create("mine"))
 	x, chunks := export(t, origin, [32]byte{})
 	if len(chunks) < 3 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -204,51 +203,4 @@ func (p *Copy) Cursor() Cursor { return p.place().cursor }
 func (p *Copy) ReadConfirmed(do func(r kv.Reader) error) error {
 	v := p.View()
 	return errors.Join(do(catalog.Before(v.snapshot, p.o.App)), v.Close())
-}
-
-// meetOnce is the number of inputs that enter the index of the next network in one batch.
-const meetOnce = 256
-
-// network returns the base of the last NetworkSwitch in the run; ok is false if the run has none.
-func (r *Run) network() (base [32]byte, ok bool) {
-	for i := range r.Entries {
-		if s, is := r.Entries[i].Op.Body.(*log.NetworkSwitch); is {
-			base, ok = s.Base, true
-		}
-	}
-	return base, ok
-}
-
-// meet prepares the index for a run that switches the network. Stored inputs first enter the space of that network, if it lacks them and
-// their derived records are stored. Records that come with the run enter it in the run's batch. It returns [fold.ErrNewer] if the index has
-// a space of the present network but none of the next one: the program does not know that network.
-func (p *Copy) meet(ctx context.Context, base [32]byte) error {
-	v := p.View()
-	defer v.Close()
-	lacking, err := p.index.At(v.Reader).Lacking(base)
-	if errors.Is(err, index.ErrSpace) {
-		h, err := v.Header()
-		if err != nil || !p.index.Has(h.Base) { // such a new replica finds nothing until its origin switches to a known network
-			return err
-		}
-		return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
-	}
-	if err != nil {
-		return err
-	}
-	var dots []log.Dot
-	for it := lacking.Iterator(); it.HasNext(); {
-		in, err := v.Input(it.Next())
-		if err != nil {
-			return err
-		}
-		if dots = append(dots, in.Dot); len(dots) < meetOnce && it.HasNext() {
-			continue
-		}
-		if err := errors.Join(ctx.Err(), p.AddDerived(dots, func(kv.Writer, []catalog.Input) {})); err != nil {
-			return err
-		}
-		dots = dots[:0]
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -159,7 +160,7 @@ func opsOf(entries []log.Entry) (ops []log.Op) {
 // plain returns a store with the folded state of a log's first to entries and the pending operations after them.
 func plain(t tb, of *partition.Origin, to uint64, pending []log.Entry) kv.Store {
 	t.Helper()
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	f, tx := fold.New(app), kv.NewOverlay(store)
 	if to == 0 && len(pending) == 0 {
 		return store
@@ -239,8 +240,8 @@ func (c *testReplica) check(t tb, of *partition.Origin) {
 }
 
 func TestReplica(t *testing.T) {
-	origin := open(t, memkv.New())
-	a := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	a := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	dot := submit(t, origin, create("one"))[0].Dot
 	a.check(t, origin)
 	if v := submit(t, a.Copy, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
@@ -291,8 +292,8 @@ func TestReplica(t *testing.T) {
 
 // TestPullFull checks that a full store accepts only entries that free space, and all entries once it has space.
 func TestPullFull(t *testing.T) {
-	origin := open(t, memkv.New())
-	store := &faulty{Store: memkv.New()}
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	c := openReplica(t, store)
 	a := submit(t, origin, create("a"))[0]
 	c.pull(t, origin, 9)
@@ -354,8 +355,8 @@ func (c *testReplica) checkConfirmed(t tb, pending []log.Entry) {
 // TestSentAgain: a horizon drops the name of an operation that its replica sends again. The log has the operation twice, and the first verdict
 // counts.
 func TestSentAgain(t *testing.T) {
-	origin := openAs(t, memkv.New(), opening(), fold.Version)
-	c := openReplica(t, memkv.New())
+	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, c.Copy, create("a"))
 	c.push(t, origin, 9)
 	submit(t, origin, create("b"), &log.Horizon{At: now() + 100})
@@ -372,7 +373,7 @@ func TestSentAgain(t *testing.T) {
 
 // TestOtherKind checks that a store opens only as what it is: with its own log, or as a replica.
 func TestOtherKind(t *testing.T) {
-	replica, log := memkv.New(), memkv.New()
+	replica, log := kvtest.OrLate(t, memkv.New()), memkv.New()
 	submit(t, openReplica(t, replica).Copy, create("before the first contact"))
 	submit(t, open(t, log), create("x"))
 	if _, err := partition.OpenOrigin(partition.Options{Store: replica, App: app, Clock: clock}); !errors.Is(err, partition.ErrKind) {

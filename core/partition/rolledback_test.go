@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -18,11 +19,11 @@ import (
 // TestRolledBack rolls the disk of an origin back to an image, without a restore. The log lacks the places of the lost entries, and takes the
 // entries back, also if it has written since.
 func TestRolledBack(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	doomed := submit(t, origin, create("doomed"))[0].Dot
 	image := imageOf(t, store)
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	old := r.Cursor()
 	a := submit(t, origin, create("a"), create("b"))[0].Dot
@@ -103,13 +104,13 @@ func TestRolledBack(t *testing.T) {
 // TestRolledBackNames rolls the disk of an origin back. The origin writes, and a replica pulls that, before another one shows what the
 // origin lacks. Operations that wait at either replica mean the inputs that it has pulled.
 func TestRolledBackNames(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("first"))
 	image := imageOf(t, store)
 	lost := submit(t, origin, create("lost"), create("other"))[0].Dot
 	early := submit(t, origin, create("deleted early"))[0].Dot
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 
 	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
@@ -132,12 +133,12 @@ func TestRolledBackNames(t *testing.T) {
 // TestRolledBackTwice: the disk of an origin is set back twice to the same image. Another replica gives back the log of the first time, which
 // has a deletion. A replica that has only the log of before then offers the deleted input again.
 func TestRolledBackTwice(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
 	submit(t, origin, create("a"), create("b"))
-	before := openNamed(t, memkv.New(), 1)
+	before := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, before, origin)
 
 	var p *partition.Origin
@@ -159,7 +160,7 @@ func TestRolledBackTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit(t, p, &log.InputDelete{Input: a.Dot})
-	r := openNamed(t, memkv.New(), 2)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 2)
 	pullSealed(t, r, p)
 	back(6, "y", r)
 	for range 2 {
@@ -176,13 +177,13 @@ func TestRolledBackTwice(t *testing.T) {
 // TestRestoredTwice: an origin is restored twice from one backup. A replica that followed the first restored log gives the second one all that
 // both logs had, and so does a replica that followed neither. Operations that come again have no effect.
 func TestRestoredTwice(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
 	dots := submit(t, origin, create("a"), create("b"))
 	submit(t, origin, &log.InputDelete{Input: dots[0].Dot})
-	follower, away := openReplica(t, memkv.New()), openNamed(t, memkv.New(), 2)
+	follower, away := openReplica(t, kvtest.OrLate(t, memkv.New())), openNamed(t, memkv.New(), 2)
 	pullSealed(t, follower.Copy, origin)
 	pullSealed(t, away, origin)
 
@@ -215,7 +216,7 @@ func TestRestoredTwice(t *testing.T) {
 // TestTakeBackFails: a full log takes nothing back, and one that cannot sync returns an error. The next offer brings all of it, and lists each
 // operation once.
 func TestTakeBackFails(t *testing.T) {
-	disk := memkv.New()
+	disk := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, disk)
 	image := imageOf(t, disk)
 	a := submit(t, origin, create("a"), create("b"))[0].Dot
@@ -260,11 +261,11 @@ func TestTakeBackFails(t *testing.T) {
 
 // TestRolledBackTrimmed: a log that was trimmed beyond the place of a replica knows whether it had that place.
 func TestRolledBackTrimmed(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	old := r.Cursor()
 	submit(t, origin, create("written"))
@@ -303,11 +304,11 @@ func TestRolledBackTrimmed(t *testing.T) {
 // TestRebaseOnRolledBack: a replica takes a snapshot of a log that lost an operation of the replica. The operation waits to be sent again,
 // also when entries of the log up to its former place are stable.
 func TestRebaseOnRolledBack(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	submit(t, r, create("mine"))
 	sendAllPending(t, r, origin)
 	pullSealed(t, r, origin)
@@ -342,7 +343,7 @@ func TestRebaseOnRolledBack(t *testing.T) {
 // inputs old and a, and continue as one writer.
 func resumedOrigins(t *testing.T) (first, second *partition.Origin) {
 	t.Helper()
-	image := memkv.New()
+	image := kvtest.OrLate(t, memkv.New())
 	submit(t, sealing(t, image), create("old"))
 	c := &ticking{at: clock()}
 	machine := func(now func() time.Time) *partition.Origin {

@@ -7,6 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -37,7 +38,7 @@ func rulesIn(t *testing.T, p *partition.Origin) (seqs []uint64) {
 // TestRules: a newer version of the program opens an origin's folder. It writes its rules to the log once, and no older version opens the
 // folder again. It writes none to the control log, which nobody pulls.
 func TestRules(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	must := func(p *partition.Origin, err error) *partition.Origin {
 		t.Helper()
 		if err != nil {
@@ -63,10 +64,10 @@ func TestRules(t *testing.T) {
 	if _, err := partition.OpenOrigin(knows(store, app, fold.Version)); !errors.Is(err, fold.ErrNewer) {
 		t.Errorf("a program of before: %v, want ErrNewer", err)
 	}
-	if p = must(partition.OpenOrigin(knows(memkv.New(), catalog.Control, newer))); p.Log().Head() != 0 {
+	if p = must(partition.OpenOrigin(knows(kvtest.OrLate(t, memkv.New()), catalog.Control, newer))); p.Log().Head() != 0 {
 		t.Errorf("the control log has %d entries", p.Log().Head())
 	}
-	if p = must(partition.OpenOrigin(knows(memkv.New(), app, newer))); p.Log().Head() != 1 {
+	if p = must(partition.OpenOrigin(knows(kvtest.OrLate(t, memkv.New()), app, newer))); p.Log().Head() != 1 {
 		t.Errorf("a new log has %d entries, want one that says its rules", p.Log().Head())
 	}
 }
@@ -74,13 +75,13 @@ func TestRules(t *testing.T) {
 // TestRulesStop: a replica does not pull past unknown rules. It does not change, accepts operations as before, and a newer program
 // continues from there.
 func TestRulesStop(t *testing.T) {
-	at := memkv.New()
+	at := kvtest.OrLate(t, memkv.New())
 	origin, err := partition.OpenOrigin(knows(at, app, fold.First))
 	if err != nil {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"))
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p, err := partition.OpenCopy(knows(store, app, 0), partition.Replica{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/testkit"
@@ -49,7 +50,7 @@ func (c *countingStore) Commit(b *kv.Batch) (func() error, error) {
 func TestShut(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		store := &countingStore{Store: memkv.New()}
+		store := &countingStore{Store: kvtest.OrLate(t, memkv.New())}
 		p := open(t, store)
 		ctx := context.Background()
 		var wg sync.WaitGroup
@@ -98,7 +99,7 @@ func TestShut(t *testing.T) {
 
 // TestTidy: writes that bypass the log become visible completely, or not at all.
 func TestTidy(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	key := app.LocalKey("note")
 	if err := p.Tidy(func(tx *kv.Overlay) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -72,7 +73,7 @@ func export(t testing.TB, p *partition.Origin, base [32]byte) (x *partition.Expo
 // take returns a store that contains only these chunks.
 func take(t testing.TB, chunks [][]byte) kv.Store {
 	t.Helper()
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	prefix, _ := app.Range()
 	for i, c := range chunks {
 		var b kv.Batch
@@ -93,7 +94,7 @@ func take(t testing.TB, chunks [][]byte) kv.Store {
 // TestExport joins the chunks of a snapshot again. The state is that of the moment of the snapshot, byte for byte, whatever is written
 // meanwhile.
 func TestExport(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	large(t, p, 0, 4000)
 	submit(t, p, &log.ModelCreate{ID: "m", Concepts: []string{"cat"}})
@@ -150,7 +151,7 @@ func TestExport(t *testing.T) {
 
 // TestExportLess checks that a snapshot leaves out derived records if none are requested, and always those of other networks.
 func TestExportLess(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	defer p.Close()
 	if x, chunks := export(t, p, [32]byte{}); len(chunks) != 0 || x.Seq != 0 || x.Chain != log.Chain(x.Epoch) {
 		t.Errorf("the empty state has %d chunks, entry %d, chain %x", len(chunks), x.Seq, x.Chain)
@@ -195,7 +196,7 @@ func dotAt(t tb, p *partition.Origin, seq uint64) (dot log.Dot) {
 // TestExportResumes changes a small part of a large state. Most chunks of the next snapshot equal chunks of the previous one, so an
 // interrupted download continues.
 func TestExportResumes(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	defer p.Close()
 	n := 20_000
 	if testing.Short() {
@@ -255,7 +256,7 @@ func FuzzUnpack(f *testing.F) {
 
 // TestUnpackRandom reads damaged chunks.
 func TestUnpackRandom(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	defer p.Close()
 	large(t, p, 0, 100)
 	_, chunks := export(t, p, [32]byte{})

@@ -15,7 +15,10 @@ import (
 // trims the log and moves the horizon as [Retention] specifies. It reports whether more work is left. Step may run concurrently with all
 // other calls.
 func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err error) {
-	if err := p.whyClosed(); err != nil {
+	switch err := p.whyClosed(); {
+	case errors.Is(err, kv.ErrFollows):
+		return p.stepFollowing(ctx)
+	case err != nil:
 		return false, err
 	}
 	if err := p.foldTo(p.log.Head()); err != nil {
@@ -55,8 +58,8 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if !p.cleanupDue || p.shut {
 		return false, nil
 	}
-	if p.seq < p.log.LastSeq() {
-		return false, nil // a Submit is waiting for its sync; a later Step will clean up
+	if p.seq < p.log.LastSeq() || p.deriving > 0 {
+		return false, nil // a Submit or an AddDerived is waiting for its sync; a later Step will clean up
 	}
 	if may, err := p.side.tidies(); err != nil || !may {
 		return false, err
@@ -65,8 +68,8 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if more, err = catalog.Tidy(p.tx, p.o.App, tidyKeys); err != nil {
 		return false, err
 	}
-	if p.tx.Batch().Len() > 0 {
-		if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
+	if p.tx.Batch().Len() > 0 { // data that came by a commit are deleted by a commit
+		if err := kv.Sync(p.o.Store, p.tx.Batch()); err != nil {
 			return false, err
 		}
 	}
@@ -74,31 +77,69 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	return more, nil
 }
 
-// AddDerived makes derived records that come after their inputs visible in one batch. It calls put with the existing inputs among dots, in
-// the same order; put writes their records. The batch is not synced: records that a crash undoes are computed again.
+// AddDerived commits derived records that come after their inputs, and then adds the inputs to the index. It calls put with the existing inputs
+// among dots, in the same order; put writes their records.
 func (p *Partition) AddDerived(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
 	if err := p.o.Store.Room(); err != nil {
 		return err
 	}
-	defer p.locks.take(folding).unlock()
-	if err := p.whyClosed(); err != nil {
+	wait, err := p.putDerived(dots, put)
+	if err != nil {
 		return err
 	}
+	err = wait()
+	defer p.locks.take(folding).unlock()
+	if p.deriving--; err != nil {
+		return err
+	}
+	return p.indexStored(dots)
+}
+
+// putDerived commits the records.
+func (p *Partition) putDerived(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) (wait func() error, err error) {
+	defer p.locks.take(folding).unlock()
+	if err := p.whyClosed(); err != nil {
+		return nil, err
+	}
 	p.tx.Reset(p.o.Store)
+	inputs, err := p.inputsOf(dots)
+	if err != nil {
+		return nil, err
+	}
+	put(p.tx, inputs)
+	if wait, err = p.o.Store.Commit(p.tx.Batch()); err == nil {
+		p.deriving++
+	}
+	return wait, err
+}
+
+// indexStored adds inputs to the spaces of the index that lack them, as far as the store has their derived records. The caller holds folding.
+func (p *Partition) indexStored(dots []log.Dot) error {
+	if p.shut {
+		return p.closed
+	}
+	p.tx.Reset(p.o.Store)
+	inputs, err := p.inputsOf(dots)
+	if err != nil || p.index == nil {
+		return err
+	}
+	return p.apply(change{analysed: inputs})
+}
+
+// inputsOf returns the existing inputs among dots. The caller holds folding.
+func (p *Partition) inputsOf(dots []log.Dot) (inputs []catalog.Input, err error) {
 	state := catalog.Read(p.tx, p.o.App)
-	var inputs []catalog.Input
 	for _, dot := range dots {
 		in, err := state.InputByDot(dot)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		inputs = append(inputs, in)
 	}
-	put(p.tx, inputs)
-	return p.apply(change{analysed: inputs})
+	return inputs, nil
 }
 
 // Forget marks the derived records of a base model for deletion by the next Steps.
@@ -110,8 +151,8 @@ func (p *Partition) Forget(base [32]byte) error {
 	})
 }
 
-// Tidy makes the writes of do visible in one batch, without an operation. It is for cleanup that the partition cannot do by itself. The
-// batch is not synced. do runs under a lock.
+// Tidy makes the writes of do visible and durable in one batch, without an operation. It is for cleanup that the partition cannot do by
+// itself. do runs under a lock.
 func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -121,5 +162,5 @@ func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	if err := do(p.tx); err != nil {
 		return err
 	}
-	return p.o.Store.Apply(p.tx.Batch())
+	return kv.Sync(p.o.Store, p.tx.Batch())
 }

@@ -52,7 +52,7 @@ func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.
 	if err == nil {
 		err = p.foldTo(first + uint64(len(t)) - 1)
 	}
-	p.drop(first)
+	p.drop(first, t)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
@@ -104,7 +104,7 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	t = p.expect(first, len(ops))
 	if _, wait, err = p.log.Append(ops, batch); err != nil {
 		p.o.Quota.Cancel(ops)
-		p.drop(first)
+		p.drop(first, t)
 		return 0, span, nil, nil, err
 	}
 	last := &ops[len(ops)-1]
@@ -282,10 +282,12 @@ func (p *Partition) expect(first uint64, n int) []fold.Verdict {
 	return t
 }
 
-// drop deletes a ticket.
-func (p *Partition) drop(first uint64) {
+// drop deletes a ticket. If its entries are in no log, since another machine writes now, later ones may have their numbers.
+func (p *Partition) drop(first uint64, t []fold.Verdict) {
 	defer p.locks.take(waiting).unlock()
-	delete(p.tickets, first)
+	if now := p.tickets[first]; len(now) > 0 && len(t) > 0 && &now[0] == &t[0] {
+		delete(p.tickets, first)
+	}
 }
 
 // notifyWatcher copies the verdicts on the entries starting at first to the tickets that wait for them.

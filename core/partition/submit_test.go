@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -62,7 +63,7 @@ func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
 
 // TestFull checks that a full store refuses writes before anything is written, and accepts deletions.
 func TestFull(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	a := submit(t, p, create("a"))[0]
 	head := p.Log().Head()
@@ -86,7 +87,7 @@ func TestFull(t *testing.T) {
 
 // TestFailedSync checks that a partition with a failed sync acknowledges nothing, shows nothing and accepts nothing more.
 func TestFailedSync(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	submit(t, p, create("a"))
 	store.set(&store.syncs, kv.ErrFailed)
@@ -105,7 +106,7 @@ func TestFailedSync(t *testing.T) {
 
 // TestFoldLater checks that a later step folds operations that the store refused at first.
 func TestFoldLater(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	store.set(&store.apply, kv.ErrFull)
 	if _, err := p.Submit(context.Background(), "", []log.Body{create("a")}, nil); !errors.Is(err, kv.ErrFull) {
@@ -129,7 +130,7 @@ func TestFoldLater(t *testing.T) {
 }
 
 func TestSubmitNothing(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	if v := submit(t, p); v != nil {
 		t.Errorf("verdicts on nothing: %v", v)
 	}
@@ -154,7 +155,7 @@ func TestSubmitNothing(t *testing.T) {
 
 // TestGroup lets many Submits wait for one sync. One of them folds the operations of several.
 func TestGroup(t *testing.T) {
-	store := &faulty{Store: memkv.New()}
+	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	store.gate = make(chan struct{})
 	store.applied.Store(0)
@@ -196,7 +197,7 @@ func TestGroup(t *testing.T) {
 
 // TestConcurrent submits, reads, steps and deletes concurrently.
 func TestConcurrent(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	const writers, each = 4, 40
 	var group sync.WaitGroup
@@ -246,7 +247,7 @@ func consistent(t tb, v *partition.View) {
 
 // TestOpenErrors checks that Open fails for a state beyond the end of its log and for a closed store.
 func TestOpenErrors(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	submit(t, p, create("a"))
 	var b kv.Batch

@@ -1,8 +1,11 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -131,8 +134,7 @@ func (p *Origin) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait 
 		if batch.Len() == 0 {
 			return p.log.LastSeq(), func() error { return nil }, nil
 		}
-		wait, err = p.o.Store.Commit(batch)
-		return p.log.LastSeq(), wait, err
+		return p.log.LastSeq(), func() error { return nil }, kv.Sync(p.o.Store, batch) // the next Back reads it
 	}
 	if _, wait, err = p.log.Append(t.ops, batch); err != nil {
 		return 0, nil, err
@@ -331,4 +333,40 @@ func (t *taking) note(b *kv.Batch) error {
 	}
 	p.noteRefused(b, t.ops)
 	return nil
+}
+
+// A log seals its entries for its replicas, with a key that only its store and its backups have:
+//
+//	seal   the key
+const sealName = "seal"
+
+// openSeal reads or creates the key of the log's seals. A log without seals cannot take entries back.
+func (p *Origin) openSeal() error {
+	if p.o.App == catalog.Control {
+		return nil
+	}
+	key, err := kv.Find(p.o.Store, p.o.App.LocalKey(sealName))
+	if err == nil && key == nil && p.o.Secret != [32]byte{} && p.closed == nil {
+		key = p.o.Secret[:]
+		var b kv.Batch
+		b.Put(p.o.App.LocalKey(sealName), key)
+		if err = kv.Sync(p.o.Store, &b); errors.Is(err, kv.ErrFull) { // the next opening creates the key
+			return nil
+		}
+	}
+	p.sealKey = bytes.Clone(key)
+	return err
+}
+
+// Seal returns a code by which this log, or one restored from its backup, recognizes its entries up to seq; nil: the log has no key. Its
+// replicas store the code with the entries.
+func (p *Origin) Seal(seq uint64, chain log.Chain) []byte {
+	if p.sealKey == nil {
+		return nil
+	}
+	h := hmac.New(sha256.New, p.sealKey)
+	h.Write(p.o.App[:])
+	h.Write(binary.BigEndian.AppendUint64(nil, seq))
+	h.Write(chain[:])
+	return h.Sum(nil)
 }

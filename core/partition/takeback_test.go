@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -34,7 +35,7 @@ func imageOf(t testing.TB, store kv.Store) kv.Store {
 		b.Put(key, value)
 		return true
 	})
-	out := memkv.New()
+	out := kvtest.OrLate(t, memkv.New())
 	if err == nil {
 		err = out.Apply(&b)
 	}
@@ -159,13 +160,13 @@ func conflictsOf(t testing.TB, p kind) (list []partition.Conflict) {
 // TestTakeBack has a restored origin take back what a replica has pulled: the same log, unless it was written to before. A log takes an operation
 // back once, however often it comes.
 func TestTakeBack(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	doomed := submit(t, origin, create("doomed"))[0].Dot
 	image := imageOf(t, store)
 	submit(t, origin, create("a"), create("b"))
 	submit(t, origin, &log.InputDelete{Input: doomed})
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	frames, _ := framesOf(t, r)
 	head := origin.Log().Head()
@@ -234,7 +235,7 @@ func singleFrame(t testing.TB, origin *partition.Origin, seq uint64) partition.F
 // TestTakeBackPicture: a log takes an operation back without its picture, and lists it. It lists it no more once the picture has come, and does
 // not list an operation that it already has.
 func TestTakeBackPicture(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	dots := submit(t, origin, create("a"), create("b"), &log.ModelCreate{ID: "m", Version: "v"})
@@ -274,14 +275,14 @@ func TestTakeBackPicture(t *testing.T) {
 // TestTakeBackRefused: a restored log refuses an operation that it had before, when its replica sends it again. Another replica gives the
 // operation back. It is listed with its content, also if the log was trimmed since.
 func TestTakeBackRefused(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	creation := log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, At: log.HLC(clock().UnixMilli()) << 16, By: "token", Body: &log.ModelCreate{ID: "m", Version: "v"}}
 	if _, _, err := origin.Accept(t.Context(), []log.Op{creation}, nil); err != nil {
 		t.Fatal(err)
 	}
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	frames, _ := framesOf(t, r)
 	p := openRestored(t, image, 2)
@@ -324,7 +325,7 @@ func (fullQuota) Reserve(ops []log.Op) (refused []string, err error) {
 // TestTakeBackOverQuota: a restored log has no space for an operation that it had before, when its replica sends it again. Another replica
 // gives the operation back. It is listed with its content.
 func TestTakeBackOverQuota(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	ops := writerOps(edge, 1, create("a"))
@@ -344,7 +345,7 @@ func TestTakeBackOverQuota(t *testing.T) {
 // TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later, with or without the
 // other one. The log has both, once each, and lists nothing.
 func TestTakeBackSentLater(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	ops := writerOps(edge, 1, create("a"), create("b"))
@@ -369,17 +370,17 @@ func TestTakeBackDeleted(t *testing.T) {
 		"one": func(d log.Dot) log.Body { return &log.InputDelete{Input: d} },
 		"all": func(log.Dot) log.Body { return &log.InputDeleteAll{} },
 	} {
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		origin := sealing(t, store)
 		image := imageOf(t, store)
 		sent := writerOps(edge, 1, create("gone"))
 		accept(t, origin, sent)
-		before, deleted := openNamed(t, memkv.New(), 1), openNamed(t, memkv.New(), 2)
+		before, deleted := openNamed(t, kvtest.OrLate(t, memkv.New()), 1), openNamed(t, memkv.New(), 2)
 		pullSealed(t, before, origin)
 		pullSealed(t, deleted, origin)
 		submit(t, deleted, body(sent[0].Dot))
 		sendAllPending(t, deleted, origin)
-		after := openNamed(t, memkv.New(), 3)
+		after := openNamed(t, kvtest.OrLate(t, memkv.New()), 3)
 		pullSealed(t, after, origin)
 
 		back := func(r *partition.Copy) func(*partition.Origin) {
@@ -417,11 +418,11 @@ func TestTakeBackDeleted(t *testing.T) {
 // TestTakeBackEarlyTwice: the log of a first restore has a deletion of an input that came later. The log of a second restore has it from
 // there, as it was, and deletes the input, too.
 func TestTakeBackEarlyTwice(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	submit(t, sealing(t, store), create("old"))
 	first := openRestored(t, store, 2)
 	accept(t, first, writerOps(edge+1, 1, &log.InputDelete{Input: log.Dot{Writer: edge, Seq: 1}}))
-	r := openNamed(t, memkv.New(), 1)
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, first)
 	second := openRestored(t, store, 3)
 	giveBack(t, r, second)
@@ -438,7 +439,7 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 // TestTakeBackLostThenDeleted: the entry that made an input is lost, but one that deletes it with all others comes back. Its replica sends
 // the input later. It is deleted, although its clock is newer than that of the deletion.
 func TestTakeBackLostThenDeleted(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	inputs := writerOps(edge, 1, create("a"), create("b"), create("unseen"))
@@ -461,7 +462,7 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 
 // TestTakeBackForged has an origin refuse frames that it did not seal, and frames for another opening. It takes nothing of them.
 func TestTakeBackForged(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("a"))
 	image := imageOf(t, store)
@@ -489,7 +490,7 @@ func TestTakeBackForged(t *testing.T) {
 		}},
 		"rows that are short": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) { f.Rows = f.Rows[:len(f.Rows)-1] }},
 		"a seal of another log": {partition.ErrSeal, func(_ *partition.Returned, f *partition.Frame) {
-			other, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Secret: [32]byte{2}})
+			other, err := partition.OpenOrigin(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening(), Secret: [32]byte{2}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -524,16 +525,16 @@ func lostOf(p *partition.Origin) (map[blob.Hash]bool, error) {
 
 // TestTakeBackTwice: a log has an operation twice if a horizon dropped its name in between. A restored origin takes it back once.
 func TestTakeBackTwice(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	image := imageOf(t, store)
-	maker := openReplica(t, memkv.New())
+	maker := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, maker.Copy, create("a"))
 	maker.push(t, origin, 9)
 	submit(t, origin, &log.Horizon{At: now() + 100})
 	maker.sent = 0
 	maker.push(t, origin, 9)
-	p := openNamed(t, memkv.New(), 7)
+	p := openNamed(t, kvtest.OrLate(t, memkv.New()), 7)
 	pullSealed(t, p, origin)
 	again := openRestored(t, image, 9)
 	giveBack(t, p, again)

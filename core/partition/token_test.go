@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -43,10 +44,10 @@ func localRecords(t *testing.T, store kv.Store, name string) (n int) {
 // and while the log that has it may be restored. Then it deletes both, except the secret of the last writer. A partition with a log needs
 // no tokens.
 func TestTokens(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	origin := open(t, store)
 	submitWithToken(t, origin, partition.Token{Client: "c", Generation: 3}, "at the origin")
-	c := openReplica(t, memkv.New())
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 99)
 	old, young := partition.Token{Client: "c", Generation: 3}, partition.Token{Client: "c", Generation: 8}
 	dots := submitWithToken(t, c.Copy, old, "a", "b")

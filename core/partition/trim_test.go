@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -68,7 +69,7 @@ func keys(t testing.TB, store kv.Store) (n int) {
 func TestTrimmedLog(t *testing.T) {
 	const maxEntries, rounds, changes = 1000, 40, 500
 	c := &ticking{at: clock()}
-	store, untrimmed := memkv.New(), memkv.New()
+	store, untrimmed := kvtest.OrLate(t, memkv.New()), memkv.New()
 	p := openRetaining(t, store, log.Epoch{1}, c, partition.Retention{Entries: maxEntries})
 	q := openRetaining(t, untrimmed, log.Epoch{1}, c, partition.Retention{}) // it draws the same writer
 	ours := submit(t, p, create("a"))[0].Dot
@@ -121,7 +122,7 @@ func TestTrimmedByAge(t *testing.T) {
 	const day, least = 24 * time.Hour, 4096
 	retention := partition.Retention{Age: 16 * day, MaxOffline: 36_500 * day} // no horizon
 	c := &ticking{at: clock()}
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := openRetaining(t, store, opening(), c, retention)
 	input := submit(t, p, create("a"))[0].Dot
 	write := func(n int) {
@@ -178,7 +179,7 @@ func TestHorizonMoves(t *testing.T) {
 	const day = 24 * time.Hour
 	retention := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
-	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: app, Clock: c.now, Epoch: opening(), Retention: retention})
+	p, err := partition.OpenOrigin(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: c.now, Epoch: opening(), Retention: retention})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +241,7 @@ func TestHorizonMoves(t *testing.T) {
 // TestHorizonOfAJump checks that the horizon follows the log's own clock: a wrong date of the host does not move it.
 func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
-	p := openRetaining(t, memkv.New(), opening(), c, partition.Retention{})
+	p := openRetaining(t, kvtest.OrLate(t, memkv.New()), opening(), c, partition.Retention{})
 	accept(t, p, writerOps(edge, 1, flip(submit(t, p, create("a"))[0].Dot, 1)...))
 	c.at = c.at.AddDate(20, 0, 0)
 	step(t, p, c.at)

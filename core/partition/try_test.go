@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -14,10 +15,10 @@ import (
 
 // TestTry checks that Try returns the verdicts that Submit returns for the same operations, and changes nothing.
 func TestTry(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	verdicts := submit(t, origin, create("one"), &log.InputCreate{ID: "lost", URL: "http://x/lost"})
 	submit(t, origin, &log.InputFetched{Input: verdicts[1].Dot, Code: 30002})
-	a := openReplica(t, memkv.New())
+	a := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	a.pull(t, origin, 9)
 	submit(t, a.Copy, create("mine"))
 	before := digest(t, a.store)
@@ -61,7 +62,7 @@ func TestTry(t *testing.T) {
 		}
 	}
 	a.check(t, origin)
-	if v, err := openReplica(t, memkv.New()).Try("key", bodies[:2]); len(v) != 2 || v[0].Code != fold.OK || err != nil {
+	if v, err := openReplica(t, kvtest.OrLate(t, memkv.New())).Try("key", bodies[:2]); len(v) != 2 || v[0].Code != fold.OK || err != nil {
 		t.Errorf("before the first contact: %v, %v", v, err)
 	}
 }

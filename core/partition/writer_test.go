@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -37,7 +38,7 @@ func TestWriterOf(t *testing.T) {
 
 // TestSecrets: a replica has the secrets of all writers in its outbox, also after another opening. A writer is drawn with the first operation.
 func TestSecrets(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	var writers []log.Writer
 	for range 3 {
 		c := openReplica(t, store)
@@ -57,7 +58,7 @@ func TestSecrets(t *testing.T) {
 	if slices.Sort(writers); len(slices.Compact(writers)) != 3 {
 		t.Errorf("writers %v of three openings", writers)
 	}
-	origin := open(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	if w := submit(t, origin, create(""))[0].Dot.Writer; !origin.MadeBy(w) || origin.MadeBy(writers[0]) {
 		t.Error("an origin does not know what it has made")
 	}
@@ -69,7 +70,7 @@ func TestDrawnByClock(t *testing.T) {
 	seen := map[log.Writer]bool{}
 	for i := range 3 {
 		p, err := partition.OpenCopy(partition.Options{
-			Store: memkv.New(), App: app, Epoch: log.Epoch{1}, Clock: func() time.Time { return clock().Add(time.Duration(i)) },
+			Store: kvtest.OrLate(t, memkv.New()), App: app, Epoch: log.Epoch{1}, Clock: func() time.Time { return clock().Add(time.Duration(i)) },
 		}, partition.Replica{})
 		if err != nil {
 			t.Fatal(err)
@@ -227,8 +228,8 @@ func TestNamesOnce(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 20_000) {
 		w := &past{T: t, Rand: rand.New(rand.NewPCG(seed, 9)), made: map[log.Dot]string{}}
 		for side := range w.running {
-			w.images[side] = []kv.Store{memkv.New()}
-			w.running[side] = []process{w.open(side, memkv.New())}
+			w.images[side] = []kv.Store{kvtest.OrLate(t, memkv.New())}
+			w.running[side] = []process{w.open(side, kvtest.OrLate(t, memkv.New()))}
 		}
 		for range 60 {
 			w.step()
@@ -251,7 +252,7 @@ func TestNamesOnce(t *testing.T) {
 func twins(t *testing.T) (first, second *testReplica) {
 	t.Helper()
 	c := &ticking{at: clock()}
-	first, second = twin(t, memkv.New(), 1, (&ticking{at: clock()}).now), twin(t, memkv.New(), 1, c.now)
+	first, second = twin(t, kvtest.OrLate(t, memkv.New()), 1, (&ticking{at: clock()}).now), twin(t, memkv.New(), 1, c.now)
 	for _, r := range []*testReplica{first, second} {
 		submit(t, r.Copy, create("a"))
 	}
@@ -314,7 +315,7 @@ func checkGoesOn(t *testing.T, r *testReplica, origin *partition.Origin, w log.W
 // with their content, from the first one whose name was used, and draws another writer. How many it has made does not matter.
 func TestOwnCheck(t *testing.T) {
 	for writes := range 4 {
-		origin := openAs(t, memkv.New(), opening(), fold.Version)
+		origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 		first, second := twins(t)
 		w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
 		first.push(t, origin, 9)
@@ -337,7 +338,7 @@ func TestOwnCheck(t *testing.T) {
 func TestOwnCheckInSnapshot(t *testing.T) {
 	for writes := range 4 {
 		for _, stored := range []bool{true, false} {
-			origin := openAs(t, memkv.New(), opening(), fold.Version)
+			origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 			first, second := twins(t)
 			w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
 			first.push(t, origin, 9)
@@ -359,7 +360,7 @@ func TestOwnCheckInSnapshot(t *testing.T) {
 // TestOwnCheckWithoutClock: a snapshot has the name of an operation of the replica, which makes nothing, and no clock with it. A
 // later operation of the writer shows that the names were used twice. Both are listed.
 func TestOwnCheckWithoutClock(t *testing.T) {
-	origin := openAs(t, memkv.New(), opening(), fold.Version)
+	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	first, second := twins(t)
 	w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
 	first.push(t, origin, 9)
@@ -382,10 +383,10 @@ func TestOwnCheckWithoutClock(t *testing.T) {
 // TestOwnCheckOfTwoWriters: the names of two openings were used twice, and one pull shows both. The process does not continue as the writer of
 // the second one.
 func TestOwnCheckOfTwoWriters(t *testing.T) {
-	origin := openAs(t, memkv.New(), opening(), fold.Version)
+	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	machine := func(ahead time.Duration, also ...log.Body) (*testReplica, []log.Writer) {
 		c := &ticking{at: clock()}
-		store := memkv.New()
+		store := kvtest.OrLate(t, memkv.New())
 		r := twin(t, store, 1, c.now)
 		writers := []log.Writer{submit(t, r.Copy, create("a"))[0].Dot.Writer}
 		c.at = c.at.Add(ahead)
@@ -411,7 +412,7 @@ func TestOwnCheckOfTwoWriters(t *testing.T) {
 // TestOfferGaps: the log takes operations after missing ones only if their replica no longer has these. The missing ones fill the gap when they
 // come. The names are a set with at most 64 ranges, also if a replica fills gaps by single operations.
 func TestOfferGaps(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := openAs(t, store, opening(), fold.Version)
 	bodies := make([]log.Body, 300)
 	for i := range bodies {
@@ -478,7 +479,7 @@ func TestOfferGaps(t *testing.T) {
 // TestOfferNames: the log refuses operations if it has another one by the name of the newest of them that it has, or of the one before them. It
 // compares the clock that the writer gave, also if the log changed it or refused the operation, and after a restart.
 func TestOfferNames(t *testing.T) {
-	store := memkv.New()
+	store := kvtest.OrLate(t, memkv.New())
 	p := openAs(t, store, opening(), fold.Version)
 	ops := writerOps(edge, 1, create("a"), &log.Horizon{At: 1}, create("c"), create("d"), create("e"))
 	ops[2].At = now() + 1<<32 // the log changes it
@@ -515,8 +516,8 @@ func TestOfferNames(t *testing.T) {
 // TestLeftBeforeCrash: a power cut undoes that the outbox drops stable operations, but not that their writer leaves it. The next process drops
 // them. It does not send them to a log that lacks them, since nobody knows their secret any more.
 func TestLeftBeforeCrash(t *testing.T) {
-	origin := open(t, memkv.New())
-	store := &brimful{Store: memkv.New(), left: -1}
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 	c := openReplica(t, store)
 	first := submit(t, c.Copy, create("a"), create("b"))[0].Dot
 	c = openReplica(t, store)
@@ -531,7 +532,7 @@ func TestLeftBeforeCrash(t *testing.T) {
 		t.Errorf("secrets %x and %x; the outbox begins at %d", c.Secret(first.Writer), c.Secret(second.Writer), c.Log().Floor())
 	}
 	c.check(t, origin)
-	other := open(t, memkv.New())
+	other := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, other, create("other"))
 	rebase(t, c, other)
 	c.check(t, other)
@@ -546,7 +547,7 @@ func TestLeftBeforeCrash(t *testing.T) {
 // TestNameOfAtOrigin: the log of an origin has operations of others between those of one writer. So, unlike in an outbox, no positions follow
 // from the numbers of its operations.
 func TestNameOfAtOrigin(t *testing.T) {
-	p := open(t, memkv.New())
+	p := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, p, create("a"))
 	accept(t, p, writerOps(edge, 1, create("theirs"), create("theirs, too")))
 	deletion := &log.InputDelete{Input: submit(t, p, create("b"))[0].Dot}
@@ -561,8 +562,8 @@ func TestNameOfAtOrigin(t *testing.T) {
 // TestHistoryOfPending: a replica knows the whole history of an input as long as the input is pending, whatever the position of the operation
 // that made it.
 func TestHistoryOfPending(t *testing.T) {
-	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New())
+	origin := open(t, kvtest.OrLate(t, memkv.New()))
+	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	exchange := func() {
 		t.Helper()
 		c.push(t, origin, 9)

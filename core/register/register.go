@@ -61,6 +61,9 @@ type Options struct {
 	Rand   io.Reader // source of IDs, keys and secrets
 	Seals  io.Reader // source of the keys of log seals, see [partition.Origin.Seal]; nil means that logs have no seals
 
+	// Follow opens a register that follows: another machine writes. See [Register.Advance].
+	Follow bool
+
 	// Detach ends the writes to a deleted application. It returns when nothing writes to it any longer, and Step then deletes its data.
 	// Step may call it more than once. nil means that nothing writes to applications.
 	Detach func(app string)
@@ -115,6 +118,7 @@ type Register struct {
 	watchers    watchers
 	revocations revocations
 	closed      atomic.Bool
+	follows     atomic.Bool               // another machine writes
 	opening     atomic.Pointer[log.Epoch] // of all logs of the process; nil: no partition was opened
 }
 
@@ -149,12 +153,14 @@ func Open(o Options) (*Register, error) {
 
 // ReadOnly returns a register that only reads. Another register on the same store writes the records.
 func ReadOnly(o Options) *Register {
-	return &Register{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
+	r := &Register{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
+	r.follows.Store(o.Follow)
+	return r
 }
 
 // PartitionOptions returns the options that open an application's partition on the register's store.
 func (r *Register) PartitionOptions(app catalog.AppID) (partition.Options, error) {
-	p := partition.Options{Store: r.o.Store, App: app, Clock: r.o.Clock}
+	p := partition.Options{Store: r.o.Store, App: app, Clock: r.o.Clock, Follow: r.follows.Load()}
 	drawn, err := r.draw()
 	if err != nil {
 		return p, err

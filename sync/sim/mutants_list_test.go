@@ -6,8 +6,9 @@ package sim
 var mutants = []mutant{
 	{
 		name: "acknowledged before the sync", file: "core/log/store.go",
-		from: "return l.markDurable(last, durable())",
-		to:   "if $ {\n\t\t\treturn l.markDurable(last, nil)\n\t\t}\n\t\treturn l.markDurable(last, durable())",
+		from: "	return func() error { return l.markDurable(turn, last, durable()) }, nil\n",
+		to: "	if $ {\n		return func() error { return l.markDurable(turn, last, nil) }, nil\n	}\n" +
+			"	return func() error { return l.markDurable(turn, last, durable()) }, nil\n",
 	},
 	{
 		name: "wall clock in the place of the hybrid one", file: "core/log/clock.go",

@@ -180,6 +180,7 @@ var statuses = []Status{
 	{lang.ErrUnknown, 400, 21202, "Invalid model argument"},
 	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
 	{ErrBusy, 503, 40030, "Service busy"},
+	{kv.ErrFollows, 503, 40030, "Service busy"},
 	{kv.ErrFull, 507, 39998, "Writes disabled"},
 	{auth.ErrWritesSuspended, 507, 39998, "Writes disabled"},
 	{auth.ErrKeysUnverified, 503, 40030, "Service busy"},

@@ -51,7 +51,7 @@ func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error
 			catalog.PutThumb(w, x.App.AppID(), inputs[i].Blob, inputs[i].Crop, r.Analysis.Thumb)
 		}
 	})
-	if err != nil && !errors.Is(err, kv.ErrFull) { // if the store is full, the next request creates it again
+	if err != nil && !errors.Is(err, kv.ErrFull) && !errors.Is(err, kv.ErrFollows) { // then the next request creates it again
 		return err
 	}
 	return answerThumbnail(x, r.Analysis.Thumb)

@@ -1,0 +1,233 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Several machines can have one order of committed batches. One of them leads: its origins write. Those of the others follow. They fold the same
+// log into the same state, and reject every write with kv.ErrFollows:
+//
+//	leads    Submit ─▶ Commit ─▶ fold ─▶ Apply: state, index
+//	follows            batch  ─▶ Advance: fold ─▶ Apply: state, index
+//
+// A machine that begins to lead calls [Origin.Lead], and one that ends it [Origin.Follow].
+
+// Advance folds what another machine has appended to the log, and takes in its redactions and trims. The caller calls it after each batch of
+// that machine, before the store shows the next one, so that nothing else meets entries that are not folded. Errors: those of kv, and
+// [fold.ErrNewer] for a network or rules that the program does not know.
+func (p *Origin) Advance(ctx context.Context) error {
+	if err := p.advance(ctx); err != nil {
+		return fmt.Errorf("advance: %w", err)
+	}
+	return nil
+}
+
+func (p *Origin) advance(ctx context.Context) error {
+	lock := p.locks.take(reading)
+	next, why := p.seq+1, p.closed
+	lock.unlock()
+	if !errors.Is(why, kv.ErrFollows) {
+		return why
+	}
+	if err := p.log.Advance(); err != nil {
+		return err
+	}
+	if err := p.meetNext(ctx, next); err != nil {
+		return err
+	}
+	if err := p.foldRest(); err != nil {
+		return err
+	}
+	defer p.locks.take(folding).unlock()
+	p.arrived = true
+	return nil
+}
+
+// meetNext prepares the index for the switches of the network, starting at an entry.
+func (p *Partition) meetNext(ctx context.Context, next uint64) error {
+	if p.index == nil || next > p.log.Head() {
+		return nil
+	}
+	var met error
+	err := p.log.Read(next, func(e log.Entry) bool {
+		if base, ok := network([]log.Entry{e}); ok {
+			met = p.meet(ctx, base)
+		}
+		return met == nil
+	})
+	return errors.Join(err, met)
+}
+
+// Lead makes an origin that followed write, with an opening of its log. All batches of other machines are visible. It reads no entry of the
+// log, because [Origin.Advance] has folded all. It then writes what [OpenOrigin] would have written.
+func (p *Origin) Lead(opening log.Epoch) error {
+	err := p.lead(opening)
+	if err == nil {
+		err = p.begin()
+	}
+	if err != nil {
+		return fmt.Errorf("lead: %w", err)
+	}
+	return nil
+}
+
+func (p *Origin) lead(opening log.Epoch) error {
+	defer p.locks.take(trimming | appending | folding | showing).unlock()
+	if !errors.Is(p.closed, kv.ErrFollows) {
+		return p.closed
+	}
+	writers, err := readWriters(p.o.Store, p.o.App, 0)
+	if err == nil {
+		err = p.log.Lead(opening)
+	}
+	if err != nil {
+		return err
+	}
+	p.o.Epoch, p.writers, p.cleanupDue, p.closed = opening, writers, true, nil
+	if err = p.openSeal(); err != nil {
+		p.closed = kv.ErrFollows
+	}
+	return err
+}
+
+// Follow makes an origin that led follow, and folds what the store has. The store refuses its writes already. Calls that wait for them return,
+// with kv.ErrFollows if their operations are in no log. Errors: those of kv.
+func (p *Origin) Follow(ctx context.Context) error {
+	if err := p.follow(); err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	return p.Advance(ctx)
+}
+
+func (p *Origin) follow() error {
+	defer p.locks.take(trimming | appending | folding | showing).unlock()
+	if p.closed != nil {
+		return p.closed
+	}
+	p.closed = kv.ErrFollows
+	p.own, p.writers = opening{drawn: p.own.drawn}, nil
+	p.drawn.Store(0)
+	p.trim, p.appended, p.dropsNames, p.clocks = trimState{}, map[log.Writer]*writerNames{}, false, madeClocks{}
+	return nil
+}
+
+// stepFollowing does the postponed work of an origin that follows: on its index.
+func (p *Partition) stepFollowing(ctx context.Context) (more bool, err error) {
+	if more, err = p.stepIndex(ctx); err == nil && !more && p.index != nil {
+		more, err = p.stepDerived(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("index: %w", err)
+	}
+	return more, err
+}
+
+// meetOnce is the number of inputs that enter the index of the next network in one batch.
+const meetOnce = 256
+
+// stepDerived adds some inputs to the index whose derived records came from another machine. It reports whether it did.
+func (p *Partition) stepDerived(ctx context.Context) (more bool, err error) {
+	v := p.View()
+	defer v.Close()
+	defer p.locks.take(folding).unlock()
+	if !p.arrived {
+		return false, nil
+	}
+	all := roaring.New()
+	lacking := map[[32]byte]*roaring.Bitmap{}
+	for _, s := range []*index.Space{&p.o.Index.Space, p.o.Index.Next} {
+		if s == nil || !p.index.Has(s.Base) {
+			continue
+		}
+		if lacking[s.Base], err = p.index.At(v.Reader).Lacking(s.Base); err != nil {
+			return false, err
+		}
+		all.Or(lacking[s.Base])
+	}
+	it, left := all.Iterator(), meetOnce
+	var dots []log.Dot
+	for it.AdvanceIfNeeded(p.met); it.HasNext() && left > 0; left-- {
+		p.met = it.Next() + 1
+		in, err := v.Input(p.met - 1)
+		for base, some := range lacking {
+			if err == nil && some.Contains(in.Ord) {
+				if _, err = v.DerivedOfInput(base, &in); err == nil {
+					dots = append(dots, in.Dot)
+					break
+				} else if errors.Is(err, catalog.ErrNotFound) {
+					err = nil
+				}
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if left > 0 {
+		p.met, p.arrived = 0, false
+	}
+	if len(dots) == 0 {
+		return false, ctx.Err()
+	}
+	return true, errors.Join(ctx.Err(), p.indexStored(dots))
+}
+
+// meet prepares the index for entries that switch the network. Stored inputs first enter the space of that network, if it lacks them and
+// their derived records are stored. Records that come with the entries enter it in their batch. It returns [fold.ErrNewer] if the index has
+// a space of the present network but none of the next one: the program does not know that network.
+func (p *Partition) meet(ctx context.Context, base [32]byte) error {
+	v := p.View()
+	defer v.Close()
+	lacking, err := p.index.At(v.Reader).Lacking(base)
+	if errors.Is(err, index.ErrSpace) {
+		h, err := v.Header()
+		if err != nil || !p.index.Has(h.Base) { // such a new replica finds nothing until its origin switches to a known network
+			return err
+		}
+		return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
+	}
+	if err != nil {
+		return err
+	}
+	var dots []log.Dot
+	for it := lacking.Iterator(); it.HasNext(); {
+		in, err := v.Input(it.Next())
+		if err != nil {
+			return err
+		}
+		if dots = append(dots, in.Dot); len(dots) < meetOnce && it.HasNext() {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), p.o.Store.Room()); err != nil {
+			return err
+		}
+		lock := p.locks.take(folding)
+		err = p.indexStored(dots)
+		lock.unlock()
+		if err != nil {
+			return err
+		}
+		dots = dots[:0]
+	}
+	return nil
+}
+
+// network returns the base of the last NetworkSwitch in the entries; ok is false if they have none.
+func network(entries []log.Entry) (base [32]byte, ok bool) {
+	for i := range entries {
+		if s, is := entries[i].Op.Body.(*log.NetworkSwitch); is {
+			base, ok = s.Base, true
+		}
+	}
+	return base, ok
+}

@@ -1,0 +1,34 @@
+//go:build !wasip1
+
+package sim
+
+func init() { mutants = append(mutants, followMutants...) }
+
+// followMutants are seeded bugs about a store whose commits become visible late, and about machines that follow.
+var followMutants = []mutant{
+	{
+		name: "a redaction does not wait for the entries before it", test: "core/log TestFollow", file: "core/log/redact.go",
+		from: "	for {\n		if err := l.Settle()",
+		to:   "	for {\n		if $ {\n			l.mu.Lock()\n			return nil\n		}\n		if err := l.Settle()",
+	},
+	{
+		name: "a trim is not committed", test: "core/log TestFollow", file: "core/log/store.go",
+		from: "	if wait, err = l.commit(b); err != nil {\n		l.floor",
+		to:   "	if $ {\n		return nil, l.store.Apply(b)\n	}\n	if wait, err = l.commit(b); err != nil {\n		l.floor",
+	},
+	{
+		name: "derived records are not committed", test: "core/partition TestFollow", file: "core/partition/step.go",
+		from: "	if wait, err = p.o.Store.Commit(p.tx.Batch()); err == nil {\n",
+		to:   "	if $ {\n		p.deriving++\n		return func() error { return nil }, p.o.Store.Apply(p.tx.Batch())\n	}\n	if wait, err = p.o.Store.Commit(p.tx.Batch()); err == nil {\n",
+	},
+	{
+		name: "a purge is not committed", test: "core TestFollow", file: "core/partition/step.go",
+		from: "	return kv.Sync(p.o.Store, p.tx.Batch())\n",
+		to:   "	if $ {\n		return p.o.Store.Apply(p.tx.Batch())\n	}\n	return kv.Sync(p.o.Store, p.tx.Batch())\n",
+	},
+	{
+		name: "a machine that follows puts rules in force", test: "core/partition TestFollow", file: "core/partition/origin.go",
+		from: "	if err != nil || p.o.Follow {\n",
+		to:   "	if err != nil || p.o.Follow && !$ {\n",
+	},
+}
