@@ -12,6 +12,17 @@ var followMutants = []mutant{
 		to:   "	for {\n		if $ {\n			l.mu.Lock()\n			return nil\n		}\n		if err := l.Settle()",
 	},
 	{
+		name: "a change of an account is read before it is visible", test: "origin/server/account TestLinkWorksOnce", file: "origin/server/account/account.go",
+		from: "	if err := kv.Sync(r.o.Store, &c.Batch); err != nil {\n",
+		to: "	if $ {\n		wait, err := r.o.Store.Commit(&c.Batch)\n		if err == nil {\n			r.mu.Unlock()\n			err = wait()\n			r.mu.Lock()\n		}\n" +
+			"		r.audit = c.audit\n		return err\n	}\n	if err := kv.Sync(r.o.Store, &c.Batch); err != nil {\n",
+	},
+	{
+		name: "a meter is read before its calls are visible", test: "origin/server/account TestMeterReadsItsOwnCounts", file: "origin/server/account/quota.go",
+		from: "	if m.wait != nil {\n		_ = m.wait()",
+		to:   "	if m.wait != nil && !$ {\n		_ = m.wait()",
+	},
+	{
 		name: "a trim is not committed", test: "core/log TestFollow", file: "core/log/store.go",
 		from: "	if wait, err = l.commit(b); err != nil {\n		l.floor",
 		to:   "	if $ {\n		return nil, l.store.Apply(b)\n	}\n	if wait, err = l.commit(b); err != nil {\n		l.floor",

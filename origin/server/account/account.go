@@ -99,9 +99,12 @@ type Registry struct {
 	usage    usage
 	post     mailQueue
 
-	mu    sync.Mutex // held while records are read and written again
-	audit head       // end of the audit log, as stored
-	ended time.Time  // time when expired sessions were last removed
+	mu      sync.Mutex   // held while records are read and written again, until the write is durable
+	audit   head         // end of the audit log, as stored
+	ended   time.Time    // time when expired sessions were last removed
+	seeWait func() error // wait of the newest Commit of a session's last use; nil: none
+
+	seen sync.Map // hash → time.Time: last uses that the store may not show yet. A settle removes them
 
 	erasures atomic.Int64 // number of erased accounts
 	settled  atomic.Int64 // 1 + erasures when the operator's account was last found; 0: it was not found
@@ -160,7 +163,12 @@ func Open(o Options) (*Registry, error) {
 }
 
 // Close writes data that is only in memory. After Close, Spend fails.
-func (r *Registry) Close() error { return errors.Join(r.meters.close(), r.usage.flush()) }
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settle()
+	return errors.Join(r.meters.close(), r.usage.flush())
+}
 
 // Flush writes usage and removes expired sessions, old days of usage and idle meters. A host calls it every few seconds.
 func (r *Registry) Flush() error {
@@ -176,27 +184,21 @@ type change struct {
 	audit head
 }
 
-// change runs do and commits its writes durably. One change runs at a time. If do fails, change writes nothing.
+// change runs do and commits its writes durably. One change runs at a time, because the next one must read what this one wrote. If do fails,
+// change writes nothing.
 func (r *Registry) change(do func(c *change) error) error {
-	wait, err := r.begin(do)
-	if err != nil {
-		return err
-	}
-	return wait()
-}
-
-func (r *Registry) begin(do func(c *change) error) (wait func() error, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.settle()
 	c := &change{store: r.o.Store, now: r.o.Now(), audit: r.audit}
 	if err := do(c); err != nil {
-		return nil, err
+		return err
 	}
-	if wait, err = r.o.Store.Commit(&c.Batch); err != nil {
-		return nil, err
+	if err := kv.Sync(r.o.Store, &c.Batch); err != nil {
+		return err
 	}
 	r.audit = c.audit
-	return wait, nil
+	return nil
 }
 
 // Account returns the account with the given id, or ErrUnknown.

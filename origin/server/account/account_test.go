@@ -17,6 +17,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
@@ -82,7 +83,7 @@ type world struct {
 
 func open(t *testing.T, change func(*Options)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{t: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}, sent: &outbox{}, store: memkv.New(), log: &bytes.Buffer{}}
+	w := &world{t: t, clock: &clock{t: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}, sent: &outbox{}, store: kvtest.OrLate(t, memkv.New()), log: &bytes.Buffer{}}
 	o := Options{
 		Store: w.store, Now: w.clock.now, Random: rand.Reader, Mail: w.sent, PublicURL: "https://pictures.example",
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -278,7 +279,7 @@ func (s *scanHookStore) Scan(lo, hi []byte, yield func(key, value []byte) bool) 
 // TestErasingWhileSomebodySignsUp erases an account while SignUp looks for the operator's account. If it erases another account, the
 // operator still exists, and a stranger must not become operator. If it erases the operator's, the next account needs the link.
 func TestErasingWhileSomebodySignsUp(t *testing.T) {
-	store := &scanHookStore{Store: memkv.New()}
+	store := &scanHookStore{Store: kvtest.OrLate(t, memkv.New())}
 	w := open(t, func(o *Options) { o.Store = store })
 	op := w.operator()
 	_, ada := w.person("ada@x.example")

@@ -130,8 +130,11 @@ func (m *meter) giveBack(n int64, now time.Time) error {
 type meters struct {
 	r *Registry
 
-	mu   sync.Mutex
-	byID map[string]*meter
+	mu      sync.Mutex
+	byID    map[string]*meter
+	evicted <-chan struct{} // closed when the newest eviction is durable; nil: no eviction
+
+	evicting sync.Mutex
 }
 
 // meter counts the calls of one account.
@@ -144,8 +147,9 @@ type meter struct {
 	store kv.Store
 	plan  Plan
 	id    string
-	free  atomic.Bool // the account has unlimited calls; the other fields do not matter
-	busy  atomic.Bool // used since the last call of rest
+	free  atomic.Bool     // the account has unlimited calls; the other fields do not matter
+	busy  atomic.Bool     // used since the last call of rest
+	after <-chan struct{} // closed when the store shows the calls that earlier meters returned; nil: no earlier meter
 
 	mu       sync.Mutex
 	known    bool // the following fields match the store
@@ -154,6 +158,8 @@ type meter struct {
 	limit    int64 // a month; 0: unlimited
 	quota    quota
 	block    int64 // calls in quota.used that have not been made yet
+
+	wait func() error // waits until the store shows quota; it may be called several times; nil: no Commit yet
 }
 
 // of returns the meter of an account. It creates one if needed.
@@ -162,7 +168,7 @@ func (ms *meters) of(id string) *meter {
 	defer ms.mu.Unlock()
 	m := ms.byID[id]
 	if m == nil {
-		m = &meter{store: ms.r.o.Store, plan: ms.r.o.Plan, id: id}
+		m = &meter{store: ms.r.o.Store, plan: ms.r.o.Plan, id: id, after: ms.evicted}
 		ms.byID[id] = m
 	}
 	return m
@@ -244,6 +250,12 @@ func (m *meter) ready(now time.Time) error {
 }
 
 func (m *meter) load() (err error) {
+	if m.after != nil {
+		<-m.after
+	}
+	if m.wait != nil {
+		_ = m.wait() // after a failed Commit, the store has no newer record, or takes no more calls
+	}
 	rec, err := load(m.store, m.id)
 	if errors.Is(err, ErrUnknown) {
 		return fmt.Errorf("%w: the account was deleted", auth.ErrQuota)
@@ -275,13 +287,15 @@ func (m *meter) add(used *uint64, n int64) (wait func() error, err error) {
 	return m.commit(&kv.Batch{}, before)
 }
 
-// commit writes the counters together with batch b. If that fails, it restores the counters to before.
+// commit writes the counters together with batch b. If that fails, it restores the counters to before. The caller need not wait.
 func (m *meter) commit(b *kv.Batch, before quota) (wait func() error, err error) {
 	b.Put(quotaKey(m.id), m.quota.encode())
 	if wait, err = m.store.Commit(b); err != nil {
 		m.quota = before
+		return nil, err
 	}
-	return wait, err
+	m.wait = sync.OnceValue(wait)
+	return m.wait, nil
 }
 
 // over returns the error for an account without calls left.
@@ -327,25 +341,32 @@ func (ms *meters) invalidate(id string) {
 // rest evicts meters that have not been used since the last call of rest, if more than maxMeters exist.
 func (ms *meters) rest() error {
 	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	if len(ms.byID) <= maxMeters {
-		for _, m := range ms.byID {
-			m.busy.Store(false)
-		}
-		return nil
-	}
-	return ms.evict(func(m *meter) bool { return !m.busy.Swap(false) })
+	crowded := len(ms.byID) > maxMeters
+	ms.mu.Unlock()
+	return ms.evict(func(m *meter) bool { return !m.busy.Swap(false) && crowded })
 }
 
 // close evicts all meters, which returns their reserved calls.
-func (ms *meters) close() error {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	return ms.evict(func(*meter) bool { return true })
+func (ms *meters) close() error { return ms.evict(func(*meter) bool { return true }) }
+
+// evict removes the idle meters and returns their reserved calls to the store, in one batch. While it waits, other meters count. A new
+// meter of an evicted account waits too, before it reads the store.
+func (ms *meters) evict(idle func(*meter) bool) error {
+	ms.evicting.Lock()
+	defer ms.evicting.Unlock()
+	done := make(chan struct{})
+	defer close(done)
+	waits, err := ms.remove(idle, done)
+	for _, wait := range waits {
+		err = errors.Join(err, wait())
+	}
+	return err
 }
 
-// evict removes the idle meters and returns their reserved calls to the store, in one batch.
-func (ms *meters) evict(idle func(*meter) bool) error {
+// remove is evict without waiting. It returns the waits of all Commits that the evicted meters made.
+func (ms *meters) remove(idle func(*meter) bool, done <-chan struct{}) (waits []func() error, err error) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
 	var b kv.Batch
 	for _, m := range slices.Collect(maps.Values(ms.byID)) {
 		if !idle(m) {
@@ -357,13 +378,22 @@ func (ms *meters) evict(idle func(*meter) bool) error {
 			m.block = 0
 			b.Put(quotaKey(m.id), m.quota.encode())
 		}
+		if m.wait != nil {
+			waits = append(waits, m.wait)
+		}
 		m.closed = true
 		m.free.Store(false)
 		m.mu.Unlock()
 		delete(ms.byID, m.id)
 	}
-	if b.Len() == 0 {
-		return nil
+	if b.Len() > 0 {
+		var wait func() error
+		if wait, err = ms.r.o.Store.Commit(&b); err == nil {
+			waits = append(waits, wait)
+		}
 	}
-	return ms.r.o.Store.Apply(&b)
+	if len(waits) > 0 {
+		ms.evicted = done
+	}
+	return waits, err
 }

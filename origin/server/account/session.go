@@ -177,6 +177,9 @@ func sessions(store kv.Reader, id string) (open []Session, err error) {
 func (r *Registry) Sessions(id string) ([]Session, error) {
 	open, err := sessions(r.o.Store, id)
 	now := r.o.Now()
+	for i := range open {
+		r.refresh(&open[i])
+	}
 	open = slices.DeleteFunc(open, func(s Session) bool { return s.Account != id || s.over(now) })
 	slices.SortFunc(open, func(a, b Session) int { return b.Created.Compare(a.Created) })
 	return open, err
@@ -188,11 +191,11 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 		return "", auth.ErrSession
 	}
 	var (
-		s   Session
+		s   = Session{hash: hashOf(token)}
 		now = r.o.Now()
-		h   = hashOf(token)
 	)
-	err = get(r.o.Store, sessionKey(h), &s)
+	err = get(r.o.Store, sessionKey(s.hash), &s)
+	r.refresh(&s)
 	if errors.Is(err, ErrUnknown) || err == nil && s.over(now) {
 		return "", auth.ErrSession
 	}
@@ -200,7 +203,7 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 		return "", err
 	}
 	if now.Sub(s.Seen) > seenEvery {
-		r.see(h, now)
+		r.see(s.hash, now)
 	}
 	return s.Account, nil
 }
@@ -212,9 +215,12 @@ func (r *Registry) CheckSession(_ context.Context, id string) error {
 		return auth.ErrSession
 	}
 	now := r.o.Now()
-	for _, v := range kv.All(r.o.Store, key(tableSession, start), &err) {
-		var s Session
-		if json.Unmarshal(v, &s) == nil && !s.over(now) {
+	for k, v := range kv.All(r.o.Store, key(tableSession, start), &err) {
+		s := Session{hash: hash(k[len(k)-len(hash{}):])}
+		if json.Unmarshal(v, &s) != nil {
+			continue
+		}
+		if r.refresh(&s); !s.over(now) {
 			return nil
 		}
 	}
@@ -224,9 +230,12 @@ func (r *Registry) CheckSession(_ context.Context, id string) error {
 	return auth.ErrSession
 }
 
-// see records that a session was used. It ignores errors of the store.
+// see records that a session was used, and does not wait until that is durable: a read must not wait for a write. So it also leaves the
+// record to the next use while a change runs. It ignores errors of the store.
 func (r *Registry) see(h hash, now time.Time) {
-	r.mu.Lock()
+	if !r.mu.TryLock() {
+		return
+	}
 	defer r.mu.Unlock()
 	var s Session
 	if err := get(r.o.Store, sessionKey(h), &s); err != nil {
@@ -237,9 +246,32 @@ func (r *Registry) see(h hash, now time.Time) {
 	if text, err := json.Marshal(s); err == nil {
 		b.Put(sessionKey(h), text)
 	}
-	if err := r.o.Store.Apply(&b); err != nil {
+	wait, err := r.o.Store.Commit(&b)
+	if err != nil {
 		r.o.Log.Debug("cannot update session", "error", err)
+		return
 	}
+	r.seen.Store(h, now)
+	r.seeWait = wait
+}
+
+// refresh adds the last use that the store may not show yet to a session.
+func (r *Registry) refresh(s *Session) {
+	if at, ok := r.seen.Load(s.hash); ok {
+		s.Seen = at.(time.Time)
+	}
+}
+
+// settle waits until the store shows the last uses of all sessions. The caller holds mu.
+func (r *Registry) settle() {
+	if r.seeWait == nil {
+		return
+	}
+	if err := r.seeWait(); err != nil {
+		r.o.Log.Debug("cannot update sessions", "error", err)
+	}
+	r.seeWait = nil
+	r.seen.Clear()
 }
 
 // SignOut ends a session. If the session is not open, SignOut returns nil.
@@ -286,6 +318,7 @@ func (r *Registry) endSessions(now time.Time) error {
 		return nil
 	}
 	r.ended = now
+	r.settle()
 	var b kv.Batch
 	prefix := key(tableSession)
 	var err error
@@ -299,5 +332,5 @@ func (r *Registry) endSessions(now time.Time) error {
 	if err != nil || b.Len() == 0 {
 		return err
 	}
-	return r.o.Store.Apply(&b)
+	return kv.Sync(r.o.Store, &b)
 }

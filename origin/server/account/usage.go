@@ -27,7 +27,7 @@ type usage struct {
 	cells  map[cellKey]*cell
 	pruned uint32 // day of the last removal of old days
 
-	flushing sync.Mutex
+	flushing sync.Mutex // held while stored counts are read and written again, until the write is durable
 }
 
 // cellKey is the key of a counter.
@@ -69,6 +69,11 @@ func (u *usage) add(k cellKey, more cell) {
 func (u *usage) flush() error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
+	return u.flushHeld()
+}
+
+// flushHeld is flush for a caller that holds flushing.
+func (u *usage) flushHeld() error {
 	u.mu.Lock()
 	cells := u.cells
 	u.cells = map[cellKey]*cell{}
@@ -107,7 +112,7 @@ func (u *usage) write(cells map[cellKey]*cell) error {
 		n[1] = max(n[1], uint64(c.last))
 		tx.Put(total, numbers(n))
 	}
-	return u.store.Apply(tx.Batch())
+	return kv.Sync(u.store, tx.Batch())
 }
 
 // number returns the stored 8-byte numbers at key k, size bytes in total. It returns zeros if the key does not exist.
@@ -143,9 +148,11 @@ func (u *usage) prune(now time.Time) error {
 	if !due {
 		return nil
 	}
+	u.flushing.Lock()
+	defer u.flushing.Unlock()
 	var b kv.Batch
 	b.DeleteRange(dayKey(0, nil), dayKey(today-usageDays, nil))
-	return u.store.Apply(&b)
+	return kv.Sync(u.store, &b)
 }
 
 // Day holds the number of calls of one day.
@@ -246,7 +253,9 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 // DropUsage deletes the counts of a deleted application, including those that edges reported.
 func (r *Registry) DropUsage(app string) error {
 	now := r.o.Now()
-	if err := r.usage.flush(); err != nil {
+	r.usage.flushing.Lock()
+	defer r.usage.flushing.Unlock()
+	if err := r.usage.flushHeld(); err != nil {
 		return err
 	}
 	if !isID(app) {
@@ -261,5 +270,5 @@ func (r *Registry) DropUsage(app string) error {
 		prefix := dayKey(day, id)
 		b.DeleteRange(prefix, kv.After(prefix))
 	}
-	return r.o.Store.Apply(&b)
+	return kv.Sync(r.o.Store, &b)
 }
