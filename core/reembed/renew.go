@@ -214,7 +214,7 @@ func (w *Worker) Done(now time.Time, t Task, d *catalog.DerivedData, c Cause) er
 	switch {
 	case d != nil && err == nil:
 		delete(w.failed, t.Ord)
-	case c != Passing:
+	case d == nil && c != Passing: // an error of the store is not the picture's
 		f := w.failed[t.Ord]
 		if f.tries++; c == Missing {
 			f.due = now.Add(min(firstPause<<min(f.tries-1, 12), longPause))

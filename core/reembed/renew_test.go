@@ -257,6 +257,24 @@ func TestPicturesThatCannotBeAnalysed(t *testing.T) {
 	}
 }
 
+// TestRefusedRecords: if the store refuses a record, its picture has not failed and is due again.
+func TestRefusedRecords(t *testing.T) {
+	w := newWorld(t, 1)
+	if err := w.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range Tries + 1 {
+		tasks := w.take(1)
+		if len(tasks) != 1 {
+			t.Fatalf("tasks %+v, want the input", tasks)
+		}
+		d := w.derivedRecord(0)
+		if err := w.w.Done(w.now, tasks[0], &d, Unread); !errors.Is(err, kv.ErrClosed) {
+			t.Fatalf("Done = %v, want ErrClosed", err)
+		}
+	}
+}
+
 // TestMissingPictures: a missing picture is tried again after pauses that double. It holds up neither the others nor the change.
 func TestMissingPictures(t *testing.T) {
 	w := newWorld(t, 2)
