@@ -193,7 +193,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	return a.begin(to, app)
 }
 
-// begin begins the work on an application that only the machine does that writes.
+// begin starts the work on an application that only the writing machine does.
 func (a *apps) begin(to *application, app catalog.AppID) error {
 	err := to.inputs.Serve(to.Partition)
 	if err == nil && to.Copy == nil {

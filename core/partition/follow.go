@@ -60,8 +60,8 @@ func (p *Partition) meetNext(ctx context.Context, next uint64) error {
 	}
 	var met error
 	err := p.log.Read(next, func(e log.Entry) bool {
-		if base, ok := network([]log.Entry{e}); ok {
-			met = p.meet(ctx, base)
+		if s, is := e.Op.Body.(*log.NetworkSwitch); is {
+			met = p.meet(ctx, s.Base)
 		}
 		return met == nil
 	})
