@@ -239,7 +239,7 @@ func (p *Origin) admit(o *Offer) (a admission, err error) {
 	if err := p.reserve(vetted, batch); err != nil {
 		return a, err
 	}
-	p.noteRefused(batch, vetted) // also those that the quota refuses
+	noteRefused(batch, p.o.App, vetted) // also those that the quota refuses
 	a.first = p.log.LastSeq() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))
@@ -281,11 +281,11 @@ func (p *Origin) compareOlder(ops []log.Op, had *writerNames) error {
 	if ops[len(ops)-1].Dot.Seq >= had.Last() {
 		return nil
 	}
-	if err := p.readMade(); err != nil {
+	if err := p.clocks.read(p.log, p.o.Clock()); err != nil {
 		return err
 	}
 	for i := range ops {
-		if made, ok := p.clocks.of[ops[i].Dot]; ok && made != ops[i].MadeAt() {
+		if p.clocks.differs(&ops[i]) {
 			return fmt.Errorf("writer %v, operation %d: %w", ops[i].Dot.Writer, ops[i].Dot.Seq, ErrName)
 		}
 	}
@@ -296,7 +296,7 @@ func (p *Origin) compareOlder(ops []log.Op, had *writerNames) error {
 // for operations that Accept refuses with ErrName. Errors: those of kv.
 func (p *Origin) FirstOther(ops []log.Op) (log.Dot, error) {
 	defer p.locks.take(appending).unlock()
-	err := p.readMade()
+	err := p.clocks.read(p.log, p.o.Clock())
 	for i := range ops {
 		if made, ok := p.clocks.of[ops[i].Dot]; !ok || made != ops[i].MadeAt() {
 			return ops[i].Dot, err
@@ -318,7 +318,7 @@ func (p *Origin) vet(ops []log.Op, at log.HLC) ([]log.Op, error) {
 		why := Admit(&op)
 		if why == "" {
 			var err error
-			if why, err = p.checkHostedName(op.Body); err != nil {
+			if why, err = checkHostedName(p.o.Store, op.Body); err != nil {
 				return nil, err
 			}
 		}
@@ -331,12 +331,12 @@ func (p *Origin) vet(ops []log.Op, at log.HLC) ([]log.Op, error) {
 }
 
 // checkHostedName returns the reason to refuse an input if its public name belongs to another input's picture.
-func (p *Origin) checkHostedName(body log.Body) (why string, err error) {
+func checkHostedName(store kv.Reader, body log.Body) (why string, err error) {
 	b, ok := body.(*log.InputCreate)
 	if !ok || b.Hosted == [16]byte{} {
 		return "", nil
 	}
-	_, _, err = catalog.HostedInput(p.o.Store, b.Hosted)
+	_, _, err = catalog.HostedInput(store, b.Hosted)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return "", nil
 	}

@@ -42,26 +42,33 @@ func (p *Origin) advance(ctx context.Context) error {
 	if err := p.log.Advance(); err != nil {
 		return err
 	}
-	if err := p.meetNext(ctx, next); err != nil {
+	if err := p.arrivals.meetNext(ctx, next); err != nil {
 		return err
 	}
 	if err := p.foldRest(); err != nil {
 		return err
 	}
 	defer p.locks.take(folding).unlock()
-	p.arrived = true
+	p.arrivals.some = true
 	return nil
 }
 
+// arrivals adds inputs to the index whose derived records come apart from them. The partition's folding lock guards its fields.
+type arrivals struct {
+	p    *Partition
+	some bool   // records may have come from another machine
+	next uint32 // first input that the next step looks at
+}
+
 // meetNext prepares the index for the switches of the network, starting at an entry.
-func (p *Partition) meetNext(ctx context.Context, next uint64) error {
-	if p.index == nil || next > p.log.Head() {
+func (a *arrivals) meetNext(ctx context.Context, next uint64) error {
+	if a.p.index == nil || next > a.p.log.Head() {
 		return nil
 	}
 	var met error
-	err := p.log.Read(next, func(e log.Entry) bool {
+	err := a.p.log.Read(next, func(e log.Entry) bool {
 		if s, is := e.Op.Body.(*log.NetworkSwitch); is {
-			met = p.meet(ctx, s.Base)
+			met = a.meet(ctx, s.Base)
 		}
 		return met == nil
 	})
@@ -124,7 +131,7 @@ func (p *Origin) follow() error {
 // stepFollowing does the postponed work of an origin that follows: on its index.
 func (p *Partition) stepFollowing(ctx context.Context) (more bool, err error) {
 	if more, err = p.stepIndex(ctx); err == nil && !more && p.index != nil {
-		more, err = p.stepDerived(ctx)
+		more, err = p.arrivals.step(ctx)
 	}
 	if err != nil {
 		err = fmt.Errorf("index: %w", err)
@@ -135,16 +142,16 @@ func (p *Partition) stepFollowing(ctx context.Context) (more bool, err error) {
 // meetOnce is the number of inputs that enter the index of the next network in one batch.
 const meetOnce = 256
 
-// stepDerived adds some inputs to the index whose derived records came from another machine. It reports whether it did.
-func (p *Partition) stepDerived(ctx context.Context) (more bool, err error) {
+// step adds some inputs to the index whose derived records came from another machine. It reports whether it did.
+func (a *arrivals) step(ctx context.Context) (more bool, err error) {
+	p := a.p
 	v := p.View()
 	defer v.Close()
 	defer p.locks.take(folding).unlock()
-	if !p.arrived {
+	if !a.some {
 		return false, nil
 	}
-	all := roaring.New()
-	lacking := map[[32]byte]*roaring.Bitmap{}
+	all, lacking := roaring.New(), map[[32]byte]*roaring.Bitmap{}
 	for _, s := range []*index.Space{&p.o.Index.Space, p.o.Index.Next} {
 		if s == nil || !p.index.Has(s.Base) {
 			continue
@@ -156,9 +163,9 @@ func (p *Partition) stepDerived(ctx context.Context) (more bool, err error) {
 	}
 	it, left := all.Iterator(), meetOnce
 	var dots []log.Dot
-	for it.AdvanceIfNeeded(p.met); it.HasNext() && left > 0; left-- {
-		p.met = it.Next() + 1
-		in, err := v.Input(p.met - 1)
+	for it.AdvanceIfNeeded(a.next); it.HasNext() && left > 0; left-- {
+		a.next = it.Next() + 1
+		in, err := v.Input(a.next - 1)
 		for base, some := range lacking {
 			if err == nil && some.Contains(in.Ord) {
 				if _, err = v.DerivedOfInput(base, &in); err == nil {
@@ -174,18 +181,19 @@ func (p *Partition) stepDerived(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if left > 0 {
-		p.met, p.arrived = 0, false
+		a.next, a.some = 0, false
 	}
 	if len(dots) == 0 {
 		return false, ctx.Err()
 	}
-	return true, errors.Join(ctx.Err(), p.indexStored(dots))
+	return true, errors.Join(ctx.Err(), a.add(dots))
 }
 
 // meet prepares the index for entries that switch the network. Stored inputs first enter the space of that network, if it lacks them and
 // their derived records are stored. Records that come with the entries enter it in their batch. It returns [fold.ErrNewer] if the index has
 // a space of the present network but none of the next one: the program does not know that network.
-func (p *Partition) meet(ctx context.Context, base [32]byte) error {
+func (a *arrivals) meet(ctx context.Context, base [32]byte) error {
+	p := a.p
 	v := p.View()
 	defer v.Close()
 	lacking, err := p.index.At(v.Reader).Lacking(base)
@@ -212,7 +220,7 @@ func (p *Partition) meet(ctx context.Context, base [32]byte) error {
 			return err
 		}
 		lock := p.locks.take(folding)
-		err = p.indexStored(dots)
+		err = a.add(dots)
 		lock.unlock()
 		if err != nil {
 			return err
@@ -220,6 +228,20 @@ func (p *Partition) meet(ctx context.Context, base [32]byte) error {
 		dots = dots[:0]
 	}
 	return nil
+}
+
+// add adds inputs to the spaces of the index that lack them, as far as the store has their derived records. The caller holds folding.
+func (a *arrivals) add(dots []log.Dot) error {
+	p := a.p
+	if p.shut {
+		return p.closed
+	}
+	p.tx.Reset(p.o.Store)
+	inputs, err := existing(catalog.Read(p.tx, p.o.App), dots)
+	if err != nil || p.index == nil {
+		return err
+	}
+	return p.apply(change{analysed: inputs})
 }
 
 // network returns the base of the last NetworkSwitch in the entries; ok is false if they have none.

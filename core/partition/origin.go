@@ -98,11 +98,11 @@ func (p *Origin) rule() error {
 // foldRun implements [side].
 func (p *Origin) foldRun(entries []log.Entry) error {
 	p.tx.Reset(p.o.Store)
-	verdicts, out, err := p.foldEntries(p.fold, p.tx, entries)
+	verdicts, out, err := foldEntries(p.fold, p.clock, p.tx, entries)
 	if err != nil {
 		return err
 	}
-	analysed, err := p.findIndexable(entries, out)
+	analysed, err := findIndexable(p.index, p.tx, p.o.App, entries, out)
 	if err != nil {
 		return err
 	}

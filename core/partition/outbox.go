@@ -302,7 +302,7 @@ func (p *Copy) foldRun(entries []log.Entry) (err error) {
 	if err := p.noteUndo(p.tx, p.o.Store, p.tx.Batch()); err != nil {
 		return err
 	}
-	analysed, err := p.findIndexable(entries, out)
+	analysed, err := findIndexable(p.index, p.tx, p.o.App, entries, out)
 	if err != nil {
 		return err
 	}

@@ -64,10 +64,9 @@ type Partition struct {
 	// Fields that folding guards.
 	fold       *fold.Fold
 	tx         *kv.Overlay
-	cleanupDue bool   // some cleanup may be due
-	deriving   int    // number of AddDerived that wait for their records
-	arrived    bool   // derived records may have come from another machine
-	met        uint32 // first input that the next stepDerived looks at
+	cleanupDue bool // some cleanup may be due
+	deriving   int  // number of AddDerived that wait for their records
+	arrivals   arrivals
 
 	// Fields that showing guards. A holder of folding may read them, too.
 	seq     uint64          // last entry of log that was folded
@@ -111,9 +110,11 @@ func newPartition(o Options) *Partition {
 	if o.Quota == nil {
 		o.Quota = noQuota{}
 	}
-	return &Partition{
+	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store), cleanupDue: true, tickets: map[uint64][]fold.Verdict{},
 	}
+	p.arrivals.p = p
+	return p
 }
 
 // readHeader reads the header of the state, and sets the last entry in the state.

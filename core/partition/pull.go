@@ -40,7 +40,7 @@ func (p *Copy) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 		return nil, err
 	}
 	if base, ok := network(r.Entries); ok && p.index != nil {
-		if err := p.meet(ctx, base); err != nil {
+		if err := p.arrivals.meet(ctx, base); err != nil {
 			return nil, fmt.Errorf("pull: %w", err)
 		}
 	}
@@ -186,7 +186,7 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	verdicts, out, err := p.foldEntries(p.fold, p.tx, entries)
+	verdicts, out, err := foldEntries(p.fold, p.clock, p.tx, entries)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (p *Partition) AddDerived(dots []log.Dot, put func(w kv.Writer, inputs []ca
 	if p.deriving--; err != nil {
 		return err
 	}
-	return p.indexStored(dots)
+	return p.arrivals.add(dots)
 }
 
 // putDerived commits the records.
@@ -102,7 +102,7 @@ func (p *Partition) putDerived(dots []log.Dot, put func(w kv.Writer, inputs []ca
 		return nil, err
 	}
 	p.tx.Reset(p.o.Store)
-	inputs, err := p.inputsOf(dots)
+	inputs, err := existing(catalog.Read(p.tx, p.o.App), dots)
 	if err != nil {
 		return nil, err
 	}
@@ -113,31 +113,15 @@ func (p *Partition) putDerived(dots []log.Dot, put func(w kv.Writer, inputs []ca
 	return wait, err
 }
 
-// indexStored adds inputs to the spaces of the index that lack them, as far as the store has their derived records. The caller holds folding.
-func (p *Partition) indexStored(dots []log.Dot) error {
-	if p.shut {
-		return p.closed
-	}
-	p.tx.Reset(p.o.Store)
-	inputs, err := p.inputsOf(dots)
-	if err != nil || p.index == nil {
-		return err
-	}
-	return p.apply(change{analysed: inputs})
-}
-
-// inputsOf returns the existing inputs among dots. The caller holds folding.
-func (p *Partition) inputsOf(dots []log.Dot) (inputs []catalog.Input, err error) {
-	state := catalog.Read(p.tx, p.o.App)
+// existing returns the existing inputs among dots.
+func existing(state catalog.Reader, dots []log.Dot) (inputs []catalog.Input, err error) {
 	for _, dot := range dots {
 		in, err := state.InputByDot(dot)
-		if errors.Is(err, catalog.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		if err == nil {
+			inputs = append(inputs, in)
+		} else if !errors.Is(err, catalog.ErrNotFound) {
 			return nil, err
 		}
-		inputs = append(inputs, in)
 	}
 	return inputs, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -59,16 +60,6 @@ func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.
 	return t[:len(bodies)], span, nil
 }
 
-// addNames is [fold.AddNames] for the current view.
-func (p *Partition) addNames(bodies []log.Body) ([]log.Body, error) {
-	if !slices.ContainsFunc(bodies, fold.LacksNames) {
-		return bodies, nil
-	}
-	v := p.View()
-	named, err := fold.AddNames(v.Reader, bodies)
-	return named, errors.Join(err, v.Close())
-}
-
 // append names the operations and appends them. first is the entry of the first operation, and t the ticket for their verdicts.
 func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, span Span, t []fold.Verdict, wait func() error, err error) {
 	if err := p.o.Quota.Prepare(bodies); err != nil {
@@ -81,8 +72,12 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(bodies, func(b log.Body) bool { return !log.Deletes(b) }) {
 		return 0, span, nil, nil, err
 	}
-	if bodies, err = p.addNames(bodies); err != nil {
-		return 0, span, nil, nil, err
+	if slices.ContainsFunc(bodies, fold.LacksNames) {
+		v := p.View()
+		bodies, err = fold.AddNames(v.Reader, bodies)
+		if err = errors.Join(err, v.Close()); err != nil {
+			return 0, span, nil, nil, err
+		}
 	}
 	if err := p.side.room(len(bodies)); err != nil {
 		return 0, span, nil, nil, err
@@ -124,7 +119,7 @@ func (p *Partition) foldLocked(seq uint64) error {
 		return p.closed
 	}
 	for p.seq < seq {
-		entries, err := p.nextEntries()
+		entries, err := nextEntries(p.log, p.seq+1)
 		if err == nil {
 			err = p.side.foldRun(entries)
 		}
@@ -142,24 +137,24 @@ func (p *Partition) forget() { p.fold = fold.NewUpTo(p.o.App, p.o.Rules) }
 // runEntries is the maximum number of entries in a batch.
 const runEntries = 512
 
-// nextEntries reads the entries to fold next.
-func (p *Partition) nextEntries() ([]log.Entry, error) {
+// nextEntries reads the entries to fold in one batch.
+func nextEntries(l *log.Store, first uint64) ([]log.Entry, error) {
 	entries := make([]log.Entry, 0, 16)
-	err := p.log.Read(p.seq+1, func(e log.Entry) bool {
+	err := l.Read(first, func(e log.Entry) bool {
 		entries = append(entries, e)
 		return len(entries) < runEntries
 	})
 	return entries, err
 }
 
-// foldEntries folds entries into tx.
-func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
+// foldEntries folds entries into tx, and shows their times to the clock.
+func foldEntries(f *fold.Fold, clock *log.Clock, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
 	if err := f.Begin(tx); err != nil {
 		return nil, out, err
 	}
 	verdicts = make([]fold.Verdict, len(entries))
 	for i := range entries {
-		p.clock.Observe(entries[i].Op.At)
+		clock.Observe(entries[i].Op.At)
 		if verdicts[i], err = f.Apply(&entries[i]); err != nil {
 			return nil, out, err
 		}
@@ -167,11 +162,11 @@ func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entr
 	return verdicts, f.End(), nil
 }
 
-// findIndexable returns inputs that the index lacks, and does not find with their changes, if their derived record arrived with another
+// findIndexable returns inputs that an index, which may be nil, lacks, and does not find with their changes, if their derived record arrived with another
 // input of the same picture. For example, a replica has an input that its origin has not analysed, and a user adds the same picture at the
 // replica.
-func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
-	if p.index == nil {
+func findIndexable(ix *index.Index, tx *kv.Overlay, app catalog.AppID, entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
+	if ix == nil {
 		return nil, nil
 	}
 	changed := make(map[uint32]bool, len(out.Changes)) // inputs whose derived records the index finds with their changes
@@ -194,7 +189,7 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 			brings(b.Blob, b.Crop)
 		}
 	}
-	r := catalog.Read(p.tx, p.o.App)
+	r := catalog.Read(tx, app)
 	for of := range pictures {
 		var failed error
 		// All inputs of a picture share its record: the index has all of them or none.
@@ -205,7 +200,7 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 			in, err := r.Input(ord)
 			lacks := false
 			if err == nil {
-				lacks, err = p.index.Lacks(p.tx, &in)
+				lacks, err = ix.Lacks(tx, &in)
 			}
 			if lacks {
 				inputs = append(inputs, in)

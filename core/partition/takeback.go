@@ -111,7 +111,7 @@ func (p *Origin) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait 
 	if err := p.foldTo(p.log.LastSeq()); err != nil {
 		return 0, nil, err
 	}
-	if err := p.readMade(); err != nil {
+	if err := p.clocks.read(p.log, p.o.Clock()); err != nil {
 		return 0, nil, err
 	}
 	t := taking{p: p, missing: b.Missing, taken: map[log.Dot]bool{}}
@@ -161,28 +161,24 @@ type madeClocks struct {
 // madeUnused is the time after which the clocks are dropped that no Back needs: 32 bytes for each entry.
 const madeUnused = time.Hour
 
-// readMade reads the clocks of the entries that were appended since the last Back. The caller holds appending.
-func (p *Origin) readMade() error {
-	m := &p.clocks
-	if m.used = p.o.Clock(); m.of == nil {
-		*m = madeClocks{of: map[log.Dot]log.HLC{}, used: m.used}
+// read reads the clocks of the entries of a log that were appended since the last Back. The caller holds appending.
+func (m *madeClocks) read(l *log.Store, now time.Time) error {
+	if m.used = now; m.of == nil {
+		m.of = map[log.Dot]log.HLC{}
 	}
-	err := p.log.Read(max(m.to+1, p.log.Floor()), func(e log.Entry) bool {
+	return l.Read(max(m.to+1, l.Floor()), func(e log.Entry) bool {
 		if _, twice := m.of[e.Op.Dot]; !twice {
 			m.of[e.Op.Dot] = e.Op.MadeAt()
 		}
 		m.to = e.Seq
 		return true
 	})
-	return err
 }
 
-// dropMade drops the clocks if no Back needs them.
-func (p *Origin) dropMade() {
-	defer p.locks.take(appending).unlock()
-	if p.clocks.of != nil && p.o.Clock().Sub(p.clocks.used).Abs() > madeUnused {
-		p.clocks = madeClocks{}
-	}
+// differs reports whether the log has an operation with the name of op that was made at another time.
+func (m *madeClocks) differs(op *log.Op) bool {
+	made, ok := m.of[op.Dot]
+	return ok && made != op.MadeAt()
 }
 
 // lostFor is the prefix of all reasons for listing an operation that was returned.
@@ -216,8 +212,7 @@ func (t *taking) sort(op *log.Op) error {
 	if err != nil || t.taken[op.Dot] { // taken: it came again after a horizon dropped its name
 		return err
 	}
-	made, ok := t.p.clocks.of[op.Dot]
-	used := ok && made != op.MadeAt()
+	used := t.p.clocks.differs(op)
 	if used || !had.Has(op.Dot.Seq) { // if the writer is the own one, this process has not made the operation
 		t.p.spoil(op.Dot.Writer)
 	}
@@ -271,10 +266,10 @@ func (t *taking) compare(op *log.Op) error {
 }
 
 // noteRefused records the refused ones among ops, which are appended next.
-func (p *Origin) noteRefused(b *kv.Batch, ops []log.Op) {
+func noteRefused(b *kv.Batch, app catalog.AppID, ops []log.Op) {
 	for i := range ops {
 		if now, refused := ops[i].Body.(*log.Refused); refused {
-			b.Put(refusedKey(p.o.App, ops[i].Dot), []byte(now.Reason))
+			b.Put(refusedKey(app, ops[i].Dot), []byte(now.Reason))
 		}
 	}
 }
@@ -303,7 +298,7 @@ func (t *taking) try() error {
 	for i := range t.ops {
 		entries[i] = log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: t.ops[i]}
 	}
-	verdicts, _, err := p.foldEntries(fold.NewUpTo(p.o.App, p.o.Rules), kv.NewOverlay(p.o.Store), entries)
+	verdicts, _, err := foldEntries(fold.NewUpTo(p.o.App, p.o.Rules), p.clock, kv.NewOverlay(p.o.Store), entries)
 	if err != nil {
 		return err
 	}
@@ -331,7 +326,7 @@ func (t *taking) note(b *kv.Batch) error {
 		}
 		PutConflict(b, p.o.App, c)
 	}
-	p.noteRefused(b, t.ops)
+	noteRefused(b, p.o.App, t.ops)
 	return nil
 }
 

@@ -76,7 +76,11 @@ func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
 
 // step implements [side]. It trims the log and moves the horizon. If the store is full, it postpones both.
 func (p *Origin) step(ctx context.Context, now time.Time) error {
-	p.dropMade()
+	lock := p.locks.take(appending)
+	if p.o.Clock().Sub(p.clocks.used).Abs() > madeUnused {
+		p.clocks = madeClocks{}
+	}
+	lock.unlock()
 	if p.o.App == catalog.Control {
 		return nil
 	}
@@ -116,13 +120,12 @@ func (p *Origin) stepTrim(now time.Time) error {
 	return p.log.Trim(below)
 }
 
-// readMarks reads the stored marks, once.
-func (p *Origin) readMarks() error {
-	t := &p.trim
+// read reads the stored marks, once.
+func (t *trimState) read(s kv.Reader, app catalog.AppID) error {
 	if t.known {
 		return nil
 	}
-	data, err := kv.Find(p.o.Store, marksKey(p.o.App))
+	data, err := kv.Find(s, marksKey(app))
 	if err == nil && data != nil {
 		var x trimMarks
 		x, err = decodeTrimMarks(data)
@@ -136,7 +139,7 @@ func (p *Origin) readMarks() error {
 // older than Retention.Writes. A log without marks is short, and replicas store everything that they wrote in it.
 func (p *Origin) Stable(now time.Time) (seq uint64, err error) {
 	defer p.locks.take(trimming).unlock()
-	if err := p.readMarks(); err != nil {
+	if err := p.trim.read(p.o.Store, p.o.App); err != nil {
 		return 0, err
 	}
 	seq = p.log.Floor() - 1
@@ -152,7 +155,7 @@ func (p *Origin) Stable(now time.Time) (seq uint64, err error) {
 // none is known.
 func (p *Origin) mark(now time.Time, seq uint64) (old uint64, err error) {
 	t := &p.trim
-	if err := p.readMarks(); err != nil {
+	if err := p.trim.read(p.o.Store, p.o.App); err != nil {
 		return 0, err
 	}
 	marks := t.marks[:len(t.marks):len(t.marks)]
@@ -204,7 +207,7 @@ func (p *Origin) stepHorizon(ctx context.Context, now time.Time) error {
 	if to.Sub(h.Horizon.Time()) < every || to.UnixMilli() <= 0 {
 		return nil
 	}
-	due, err := p.horizonAdvances(to)
+	due, err := horizonAdvances(p.log, to)
 	if err != nil || !due {
 		return err
 	}
@@ -216,14 +219,14 @@ func (p *Origin) stepHorizon(ctx context.Context, now time.Time) error {
 }
 
 // horizonAdvances reports whether a horizon entry has an effect: the last entry is not a horizon, and the log began before to.
-func (p *Origin) horizonAdvances(to time.Time) (advances bool, err error) {
-	err = p.log.Read(p.log.Head(), func(e log.Entry) bool {
+func horizonAdvances(l *log.Store, to time.Time) (advances bool, err error) {
+	err = l.Read(l.Head(), func(e log.Entry) bool {
 		_, last := e.Op.Body.(*log.Horizon)
 		advances = !last
 		return false
 	})
-	if err == nil && advances && p.log.Floor() == 1 {
-		err = p.log.Read(1, func(e log.Entry) bool {
+	if err == nil && advances && l.Floor() == 1 {
+		err = l.Read(1, func(e log.Entry) bool {
 			advances = e.Op.At.Time().Before(to)
 			return false
 		})

@@ -43,8 +43,8 @@ var memoryMutants = []mutant{
 	},
 	{
 		name: "returned names are not compared", test: "TestConvergeMemory", file: "core/partition/takeback.go",
-		from: "	used := ok && made != op.MadeAt()\n",
-		to:   "	used := ok && made != op.MadeAt() && !$\n",
+		from: "	used := t.p.clocks.differs(op)\n",
+		to:   "	used := t.p.clocks.differs(op) && !$\n",
 	},
 	{
 		name: "an operation whose name is used stays pending", test: "TestConvergeMemory", file: "sync/replica/push.go",
