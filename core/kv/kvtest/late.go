@@ -74,6 +74,7 @@ func (l *Late) Lead() {
 }
 
 // Depose makes all machines follow. A random part of the Commits that waited for a decision at the writer is decided, and the rest never will be.
+// The writer shows what is decided, so that every wait has its result.
 func (c *Channel) Depose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,6 +83,8 @@ func (c *Channel) Depose() {
 		return
 	}
 	old.decide(c.rng.IntN(len(old.queue) + 1))
+	for old.next() {
+	}
 	for _, w := range old.queue {
 		w.void = true
 	}
