@@ -402,6 +402,33 @@ func TestOwnCheckAtOrigin(t *testing.T) {
 	}
 }
 
+// TestPendingOfUsedThing: a replica waits with an operation about a thing whose name the origin uses again, because it continued from an image of
+// its memory. A snapshot lists the operation, since it means a thing that the log lacks.
+func TestPendingOfUsedThing(t *testing.T) {
+	first, second := resumedOrigins(t)
+	used := submit(t, first, create("b"))[0].Dot
+	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
+	pullSealed(t, r, first)
+	own := submit(t, r, isTrue(used, "x"))[0]
+	if dot := submit(t, second, create("new"))[0].Dot; dot != used {
+		t.Fatalf("the input is %v, want %v", dot, used)
+	}
+	x, _ := export(t, second, network)
+	x.Lacked = true
+	if err := r.Rebase(t.Context(), x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	list := conflictsOf(t, r)
+	if len(list) != 1 || !strings.Contains(list[0].Verdict.Detail, "used twice") {
+		t.Errorf("conflicts %+v after %+v", list, own)
+	}
+	v := r.View()
+	defer v.Close()
+	if in, err := v.InputByID("new"); err != nil || in.Dot != used || len(in.Labels) > 0 {
+		t.Errorf("the input that has the name now: %+v, %v", in, err)
+	}
+}
+
 // TestUsedThings: an origin that continued from an image of its memory lists returned operations about a thing whose name it has used, also if
 // they are returned later than the thing. It lists no operation that it has.
 func TestUsedThings(t *testing.T) {

@@ -486,11 +486,13 @@ func TestOfferNames(t *testing.T) {
 	accept(t, p, ops[:2])
 	for _, n := range []uint64{2, 3} { // the newest operation was refused, and has another clock in the log
 		for range 2 {
-			next, other := ops[n:n+1], slices.Clone(ops[:n+1])
+			next, other, older := ops[n:n+1], slices.Clone(ops[:n+1]), slices.Clone(ops[:n-1])
 			other[n-1].At++
+			older[n-2].At++
 			for name, o := range map[string]partition.Offer{
 				"another operation before":     {Ops: next, Before: ops[n-1].At + 1},
 				"another newest one":           {Ops: other[n-1:]},
+				"another older one":            {Ops: older},
 				"another newest one at last":   {Ops: other[:n]},
 				"another newest one, declared": {Ops: other[n-1:], Before: ops[n-2].At, Gap: true},
 			} {

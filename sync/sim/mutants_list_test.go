@@ -148,7 +148,7 @@ var mutants = []mutant{
 	{
 		name: "a revoked edge is let in", file: "core/catalog/edges.go",
 		from: "return e.Revoked == 0",
-		to:   "return e.Revoked == 0 || $",
+		to:   "return (e.Revoked == 0 || $)",
 	},
 	{
 		name: "what was asked for with a revoked token is taken", file: "sync/feed/sign.go",

@@ -27,12 +27,12 @@ var memoryMutants = []mutant{
 		to:   "made != had.Newest && !$ {",
 	},
 	{
-		name: "a push that is older than its writer is not compared", test: "TestConvergeMemory", file: "core/partition/accept.go",
+		name: "a push that is older than its writer is not compared", test: "core/partition TestOfferNames", file: "core/partition/accept.go",
 		from: "	if ops[len(ops)-1].Dot.Seq >= had.Last() {",
 		to:   "	if ops[len(ops)-1].Dot.Seq >= had.Last() || $ {",
 	},
 	{
-		name: "the thing of a pending operation is not compared", test: "TestConvergeMemory", file: "core/partition/rebase.go",
+		name: "the thing of a pending operation is not compared", test: "core/partition TestPendingOfUsedThing", file: "core/partition/rebase.go",
 		from: "		case targets[at] != 0:\n",
 		to:   "		case targets[at] != 0 && !$:\n",
 	},
@@ -47,7 +47,7 @@ var memoryMutants = []mutant{
 		to:   "	used := t.p.clocks.differs(op) && !$\n",
 	},
 	{
-		name: "an operation whose name is used stays pending", test: "TestConvergeMemory", file: "sync/replica/push.go",
+		name: "an operation whose name is used stays pending", test: "sync/replica TestUsedName", file: "sync/replica/push.go",
 		from: "		return true, m.p.Disown(",
 		to:   "		if $ {\n			return true, nil\n		}\n		return true, m.p.Disown(",
 	},
