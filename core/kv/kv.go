@@ -100,8 +100,8 @@ type Store interface {
 
 	// Commit is Apply with a wait: wait returns nil once the batch, and all before it, are visible and survive a crash. This also applies to
 	// an empty batch. The batch may become visible as late as that, after batches that were applied later; of two Commits the first one is
-	// visible first. The caller must call wait once, from any goroutine. Commits of several goroutines share syncs. If wait returns an error
-	// other than ErrFollows, the batch may or may not survive a crash.
+	// visible first. The caller calls wait at most once, from any goroutine; a later Commit reports what an unused wait would report. Commits
+	// of several goroutines share syncs. If wait returns an error other than ErrFollows, the batch may or may not survive a crash.
 	Commit(b *Batch) (wait func() error, err error)
 
 	// Snapshot returns the present content of the store. The caller can read it until it closes it.
