@@ -118,7 +118,7 @@ func (p *Origin) Follow(ctx context.Context) error {
 
 func (p *Origin) follow() error {
 	defer p.locks.take(trimming | appending | folding | showing).unlock()
-	if p.closed != nil {
+	if p.closed != nil && !errors.Is(p.closed, kv.ErrFollows) { // the role may change again while Lead runs
 		return p.closed
 	}
 	p.closed = kv.ErrFollows

@@ -102,6 +102,21 @@ func TestLeadReadsNoEntry(t *testing.T) {
 	submit(t, p, create("c"))
 }
 
+// TestFollowTwice: the role of a machine changes again before it leads all of its partitions. Those that still follow continue to.
+func TestFollowTwice(t *testing.T) {
+	p := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
+	submit(t, p, create("a"))
+	for range 2 {
+		if err := p.Follow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Lead(opening()); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, p, create("b"))
+}
+
 type following struct {
 	t       *testing.T
 	rng     *rand.Rand
