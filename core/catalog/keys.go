@@ -18,6 +18,7 @@ import (
 // and a dot of 12 are as [log.Dot.AppendKey] writes them. All keys of an application begin with a and the 16 bytes of its id, those of the
 // control partition with a and 16 zero bytes. So a range of keys is one application, and no read within it returns keys of another.
 //
+//	c                         → position         of a cluster's node, see origin/server/cluster/channel
 //	h name app                → ord n            public name of a picture, of 16 bytes
 //	u …                                          the origin's accounts, see origin/server/account
 //	a app …
