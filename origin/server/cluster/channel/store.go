@@ -96,6 +96,9 @@ type Options struct {
 	// RecordSize is the size from which a record takes no further batch, and the size of a part, in bytes; 0: 256 KB.
 	RecordSize int
 
+	// Wake is called when there may be another transaction to send. It must not block, nor call the store. nil: nothing is called.
+	Wake func()
+
 	// Await calls other parts of a simulation until ready returns true. nil: other goroutines are such parts.
 	Await func(ready func() bool)
 }
@@ -148,6 +151,9 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("cluster %x, position of cluster %x: %w", o.Cluster, at.Cluster, ErrCluster)
 	}
 	o.RecordSize = cmp.Or(o.RecordSize, recordSize)
+	if o.Wake == nil {
+		o.Wake = func() {}
+	}
 	s := &Store{Store: o.Store, o: o, at: at, seen: at, term: at.Term, err: kv.ErrFollows}
 	s.changed.L = &s.mu
 	return s, nil
@@ -286,11 +292,11 @@ func (s *Store) Answers(claim int64) bool {
 	return s.claim != 0 && s.claim == claim
 }
 
-// Claim returns the transaction by which this node claims to be the primary.
-func (s *Store) Claim() Txn {
+// Claim returns the transaction by which this node claims to be the primary. ok is false if the node leads.
+func (s *Store) Claim() (t Txn, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Txn{Key: Primary, Term: s.term, Value: []byte(s.o.Self)}
+	return Txn{Key: Primary, Term: s.term, Value: []byte(s.o.Self)}, s.claim == 0
 }
 
 // Next returns the transaction to send next; ok is false if there is none. The caller sends it until it has an answer or the watch shows the
@@ -372,6 +378,7 @@ func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
 	r.batch.Append(b)
 	r.n++
 	s.bytes += len(r.batch.Bytes()) - before
+	s.o.Wake()
 	return func() error {
 		if s.o.Await != nil {
 			s.o.Await(func() bool {

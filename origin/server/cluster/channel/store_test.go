@@ -79,7 +79,8 @@ func (n *node) show() (last channel.Role) {
 func (n *node) lead() {
 	n.t.Helper()
 	n.show()
-	n.on.do(n.t, n.Claim())
+	claim, _ := n.Claim()
+	n.on.do(n.t, claim)
 	if role := n.show(); role != channel.Leads {
 		n.t.Fatalf("role %d after the claim", role)
 	}

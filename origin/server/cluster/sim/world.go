@@ -222,7 +222,9 @@ func (w *world) claim(n *node) {
 			return
 		}
 	}
-	w.transmit(n, n.store.Claim())
+	if t, ok := n.store.Claim(); ok {
+		w.transmit(n, t)
+	}
 }
 
 // disturb is a fault of a node.

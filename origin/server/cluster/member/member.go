@@ -1,0 +1,210 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/pkg/v3/featuregate"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/features"
+)
+
+// Dir is the folder of etcd's files in a data folder.
+const Dir = "etcd"
+
+// Limits of the time in which members notice that their leader is dead.
+const (
+	DefaultElection = time.Second
+	MinElection     = 500 * time.Millisecond
+	MaxElection     = 5 * time.Second
+)
+
+// Certificates are the files of a node's certificate.
+type Certificates struct {
+	Authority, Certificate, Key string // paths of PEM files
+}
+
+// Options are the settings of a member. All are required, except those whose comment gives a meaning of 0 or "".
+type Options struct {
+	Data         string            // data folder
+	Name         string            // id of the node
+	Address      string            // HOST:PORT of the node
+	Peers        map[string]string // addresses of all members by the id of the node, this one included; not used by a member that was started before
+	Cluster      string            // id of our cluster; members of other clusters are refused
+	Joins        bool              // the cluster exists, and has this member already
+	Certificates *Certificates     // nil: no TLS, for tests on one machine
+	Election     time.Duration     // 0: DefaultElection
+	Log          *slog.Logger
+
+	// Fatal is called when etcd cannot continue, before the process ends. nil: nothing is called.
+	Fatal func(error)
+}
+
+// Member is a running member.
+type Member struct {
+	Server *etcdserver.EtcdServer
+	Client *clientv3.Client // calls of this process; a learner refuses them
+	etcd   *embed.Etcd
+}
+
+// quota is the maximum size of etcd's file. Compacted pages are used again, so the file stays far smaller.
+const quota = 8 << 30
+
+// config returns all options of etcd. TestOptions reads them back.
+func config(o Options) (*embed.Config, error) {
+	peer, err := address(o.Address, 1, o.Certificates)
+	if err != nil {
+		return nil, err
+	}
+	client, err := address(o.Address, 2, o.Certificates)
+	if err != nil {
+		return nil, err
+	}
+	c := embed.NewConfig()
+	c.Dir = filepath.Join(o.Data, Dir)
+	c.Name = o.Name
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	c.InitialClusterToken = o.Cluster
+	if c.InitialCluster, err = initialCluster(o); err != nil {
+		return nil, err
+	}
+	if o.Joins {
+		c.ClusterState = embed.ClusterStateFlagExisting
+	}
+	election := o.Election
+	if election == 0 {
+		election = DefaultElection
+	}
+	c.ElectionMs, c.TickMs = uint(election.Milliseconds()), uint(election.Milliseconds()/10)
+	c.PreVote = true
+	c.StrictReconfigCheck = true
+	c.MaxLearners = 2
+
+	c.UnsafeNoFsync = false
+	c.QuotaBackendBytes = quota
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 500, 500 // with etcd's defaults 15,000 records of 5 KB stay in memory
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, "0"
+	c.CompactHashCheckTime = time.Minute
+	c.CorruptCheckTime = 0 // it reads the whole store each time; the hashes of compactions are compared instead
+	gates, ok := c.ServerFeatureGate.(featuregate.MutableFeatureGate)
+	if !ok {
+		return nil, errors.New("etcd has no feature gates")
+	}
+	err = gates.SetFromMap(map[string]bool{string(features.InitialCorruptCheck): true, string(features.CompactHashCheck): true})
+	if err != nil {
+		return nil, err
+	}
+
+	if f := o.Certificates; f != nil {
+		c.PeerTLSInfo = transport.TLSInfo{CertFile: f.Certificate, KeyFile: f.Key, TrustedCAFile: f.Authority, ClientCertAuth: true}
+		c.ClientTLSInfo = c.PeerTLSInfo
+		c.TlsMinVersion = "TLS1.3"
+	}
+	c.EnableGRPCGateway = false
+	c.EnablePprof = false
+	c.Metrics = "basic"
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(o.Log, o.Fatal))
+	return c, nil
+}
+
+// initialCluster returns the members in etcd's form.
+func initialCluster(o Options) (string, error) {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(o.Peers)) {
+		u, err := address(o.Peers[name], 1, o.Certificates)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, name+"="+u.String())
+	}
+	return strings.Join(all, ","), nil
+}
+
+// address returns the URL of a port after the node's.
+func address(node string, after int, c *Certificates) (url.URL, error) {
+	host, port, err := net.SplitHostPort(node)
+	if err != nil {
+		return url.URL{}, fmt.Errorf("address of a node: %w", err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return url.URL{}, fmt.Errorf("address of a node: port %q", port)
+	}
+	scheme := "https"
+	if c == nil {
+		scheme = "http"
+	}
+	return url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(int(n)+after))}, nil
+}
+
+// PeerURL and ClientURL return the addresses of the etcd of a node with TLS.
+func PeerURL(node string) (string, error) { return urlOf(node, 1) }
+
+// ClientURL returns the address at which the etcd of a node takes calls.
+func ClientURL(node string) (string, error) { return urlOf(node, 2) }
+
+func urlOf(node string, after int) (string, error) {
+	u, err := address(node, after, &Certificates{})
+	return u.String(), err
+}
+
+// Start starts the member, and waits until it takes part in its cluster or ctx ends.
+func Start(ctx context.Context, o Options) (*Member, error) {
+	c, err := config(o)
+	if err != nil {
+		return nil, err
+	}
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	m := &Member{Server: e.Server, etcd: e}
+	select {
+	case <-e.Server.ReadyNotify():
+	case <-e.Server.StopNotify():
+		return nil, errors.Join(errors.New("etcd ended at its start"), m.Close())
+	case err := <-e.Err():
+		return nil, errors.Join(fmt.Errorf("etcd: %w", err), m.Close())
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), m.Close())
+	}
+	m.Client = v3client.New(e.Server)
+	return m, nil
+}
+
+// Ended returns a channel that is closed when the member has stopped.
+func (m *Member) Ended() <-chan struct{} { return m.Server.StopNotify() }
+
+// Leads reports whether this member leads etcd. changed is closed when that may change.
+func (m *Member) Leads() (leads bool, changed <-chan struct{}) {
+	changed = m.Server.LeaderChangedNotify()
+	return m.Server.Leader() == m.Server.MemberID(), changed
+}
+
+// Close stops the member.
+func (m *Member) Close() error {
+	var err error
+	if m.Client != nil {
+		err = m.Client.Close()
+	}
+	m.etcd.Close()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return err
+}
