@@ -178,6 +178,7 @@ type edge struct {
 	writer log.Writer
 	ops    []log.Op
 	acked  int // number of operations that the origin has
+	pushes int // number of pushes that wait
 	place  log.Mark
 	chain  log.Chain
 }
@@ -201,6 +202,10 @@ func (e *edge) sync(p *process) error {
 			return fmt.Errorf("the log, from %d to %d, lacks the place of the edge, entry %d: %w", origin.Log().Floor(), origin.Log().Head(), e.place.To, err)
 		}
 	}
+	if len(e.ops) > 0 && e.pushes == 0 && e.now().Sub(e.ops[max(0, e.acked-3)].At.Time()) >= keepOffline/2 { // a horizon may drop its names
+		e.draw(e.world)
+		e.ops, e.acked = nil, 0
+	}
 	e.serial++
 	id := fmt.Sprint("e", e.serial)
 	e.ops = append(e.ops, log.Op{
@@ -209,7 +214,9 @@ func (e *edge) sync(p *process) error {
 	})
 	from := max(0, e.acked-e.rng.IntN(3))
 	n := len(e.ops)
+	e.pushes++
 	verdicts, _, err := origin.Accept(context.Background(), e.ops[from:n], nil)
+	e.pushes--
 	if err != nil {
 		return err
 	}
