@@ -33,8 +33,10 @@ const (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 397 * 24 * time.Hour
-	dated           = time.Hour // how far certificates are backdated, for clocks that are slow
 )
+
+// Backdated is the time between the start of a certificate's validity and its creation, for clocks that are slow.
+const Backdated = time.Hour
 
 // ErrHost is returned for a text that is neither a host name nor an IP address.
 var ErrHost = errors.New("not a host name or IP address")
@@ -69,7 +71,7 @@ func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
 	for _, host := range append([]string{"localhost"}, hosts...) {
 		if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
 			addresses = append(addresses, a.Unmap())
-		} else if host = strings.ToLower(host); hostName(host) {
+		} else if host = strings.ToLower(host); HostName(host) {
 			names = append(names, host)
 		} else {
 			return nil, nil, fmt.Errorf("%q: %w", host, ErrHost)
@@ -80,8 +82,8 @@ func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
 	return slices.Compact(names), slices.Compact(addresses), nil
 }
 
-// hostName reports whether name consists of labels of letters, digits and hyphens, separated by dots.
-func hostName(name string) bool {
+// HostName reports whether name consists of labels of lower-case letters, digits and hyphens, separated by dots.
+func HostName(name string) bool {
 	if len(name) > 253 {
 		return false
 	}
@@ -148,7 +150,7 @@ func (a *authority) covers(names []string, addresses []netip.Addr) bool {
 func newAuthority(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) (*authority, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, created " + now.UTC().Format(time.DateOnly)},
-		NotBefore: now.Add(-dated), NotAfter: now.Add(authorityLife),
+		NotBefore: now.Add(-Backdated), NotAfter: now.Add(authorityLife),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
 	}
@@ -170,7 +172,7 @@ func newAuthority(dir string, names []string, addresses []netip.Addr, now time.T
 func (a *authority) issue(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) error {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{"Sightline"}, CommonName: names[0]},
-		NotBefore: now.Add(-dated), NotAfter: now.Add(certificateLife), DNSNames: names,
+		NotBefore: now.Add(-Backdated), NotAfter: now.Add(certificateLife), DNSNames: names,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
 	}
 	for _, a := range addresses {
