@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -132,6 +134,38 @@ func TestEmptyFolderComesBack(t *testing.T) {
 	folder := mustOpen(t, restored, Options{MinFree: 1})
 	if err := folder.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBackupLeavesTheClusterOut backs up the folder of a cluster's node. Its backup, and a folder restored of it, have no identity of the node,
+// no etcd and no cache.
+func TestBackupLeavesTheClusterOut(t *testing.T) {
+	parent := t.TempDir()
+	dir, backup, restored := filepath.Join(parent, "data"), filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
+	u := newSampleFolder(t, dir)
+	for _, name := range []string{identity.FileName, "etcd/member/wal/0.wal", "etcd-tls/node-key.pem", "cache/3f/3f9a"} {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("secret"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), backup, restored, silent); err != nil {
+		t.Fatal(err)
+	}
+	expected := []string{storeDir, "blobs", "blobs.new", namesDir, bundlesDir, backupFile, restoredFile, "LOCK"}
+	for _, root := range []string{backup, restored} {
+		entries, err := os.ReadDir(root)
+		if err != nil || len(entries) == 0 {
+			t.Errorf("%s holds %v, %v", root, entries, err)
+		}
+		for _, e := range entries {
+			if !slices.Contains(expected, e.Name()) {
+				t.Errorf("%s holds %s", root, e.Name())
+			}
+		}
 	}
 }
 
