@@ -146,6 +146,11 @@ func TestFileDamaged(t *testing.T) {
 		}
 		wantDamaged(t, dir, name, b)
 	}
+	moved := *good
+	moved.Cluster.ID = other.Cluster.ID
+	if err := moved.Save(dir); err == nil || !strings.Contains(err.Error(), "authority: certificate belongs to another cluster") {
+		t.Errorf("authority of another cluster: %v", err)
+	}
 	b, err := good.encode()
 	if err != nil {
 		t.Fatal(err)

@@ -150,6 +150,7 @@ func TestClientRefuses(t *testing.T) {
 	for name, server := range map[string]*tls.Config{
 		"foreign authority":     credentials(t, foreign, start).ServerTLS(),
 		"operator":              with(f.Operator),
+		"operator as a server":  with(operatorAsServer(t, f)),
 		"authority":             with(f.Cluster.Authority),
 		"host of another node":  credentials(t, peer, start).ServerTLS(),
 		"another node":          credentials(t, twin, start).ServerTLS(),
@@ -235,10 +236,12 @@ func TestJoinTLS(t *testing.T) {
 		}
 		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, Time: clock(start)}
 	}
+	server := operatorAsServer(t, f)
 	for name, tt := range map[string]struct {
 		server *tls.Config
 		want   string
 	}{
+		"operator valid for servers":    {of(server, f.Cluster.Authority), "certificate of the operator"},
 		"node":                          {credentials(t, f, start).ServerTLS("h2"), ""},
 		"foreign node":                  {credentials(t, foreign, start).ServerTLS("h2"), ErrAuthority.Error()},
 		"foreign node, our authority":   {of(foreign.Certificate, f.Cluster.Authority), "unknown authority"},
@@ -263,6 +266,27 @@ func TestJoinTLS(t *testing.T) {
 	if _, _, atClient := handshake(t, credentials(t, f, start).ServerTLS(), JoinTLS(token, clock(start))); !errors.Is(atClient, ErrAuthority) {
 		t.Errorf("another fingerprint: %v, want ErrAuthority", atClient)
 	}
+}
+
+// operatorAsServer returns a certificate that the authority never issues: the operator's, for servers at the node's host.
+func operatorAsServer(t testing.TB, f *File) KeyPair {
+	t.Helper()
+	a, err := ParseAuthority(f.Cluster.Authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := f.Operator.parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		IPAddresses: []net.IP{net.ParseIP(f.Node.Address.Host)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := a.issue(template, RoleOperator, f.Node.ID, key.Public(), start, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return KeyPair{encodePEM(certificateBlock, der), f.Operator.Key}
 }
 
 // TestHostileOwners checks SPIFFE IDs that the authority never issues.
