@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrRole is returned for a verified certificate whose owner may not use the connection: not a node of this cluster, or not the expected node.
+// ErrRole is returned if the other end of a connection has no certificate, or its owner is not a node of this cluster or not the expected one.
 var ErrRole = errors.New("certificate does not belong to the expected node of this cluster")
 
 // ErrAuthority is returned if a server's authority does not have the fingerprint of the join token.
