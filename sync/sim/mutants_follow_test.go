@@ -23,6 +23,26 @@ var followMutants = []mutant{
 		to:   "	if m.wait != nil && !$ {\n		_ = m.wait()",
 	},
 	{
+		name: "meters outlive a term", test: "origin/server/account TestAccountsChangeMachines", file: "origin/server/account/follow.go",
+		from: "	r.meters.drop()\n",
+		to:   "	if !$ {\n		r.meters.drop()\n	}\n",
+	},
+	{
+		name: "a call writes by a meter of an earlier term", test: "origin/server/account TestAccountsChangeMachines", file: "origin/server/account/quota.go",
+		from: "		m.closed, m.block = true, 0\n",
+		to:   "		if !$ {\n			m.closed, m.block = true, 0\n		}\n",
+	},
+	{
+		name: "the end of the audit log is not read again", test: "origin/server/account TestAccountsChangeMachines", file: "origin/server/account/follow.go",
+		from: "	if r.audit, err = readHead(r.o.Store); err != nil {\n",
+		to:   "	if $ && r.audit.count > 0 {\n	} else if r.audit, err = readHead(r.o.Store); err != nil {\n",
+	},
+	{
+		name: "accounts that follow write if their store takes it", test: "origin/server/account TestAccountsChangeMachines", file: "origin/server/account/quota.go",
+		from: "	if m.reads {\n		m.quota = before\n",
+		to:   "	if m.reads && !$ {\n		m.quota = before\n",
+	},
+	{
 		name: "a trim is not committed", test: "core/log TestFollow", file: "core/log/store.go",
 		from: "	if wait, err = l.commit(b); err != nil {\n		l.floor",
 		to:   "	if $ {\n		return nil, l.store.Apply(b)\n	}\n	if wait, err = l.commit(b); err != nil {\n		l.floor",

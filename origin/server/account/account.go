@@ -77,6 +77,7 @@ type Plan struct {
 // Options are the settings of a [Registry]. Store, Now, Random and Log are required.
 type Options struct {
 	Store     kv.Store
+	Follow    bool // the registry follows until Lead
 	Now       func() time.Time
 	Random    io.Reader // source of secrets
 	Log       *slog.Logger
@@ -106,7 +107,8 @@ type Registry struct {
 
 	seen sync.Map // hash → time.Time: last uses that the store may not show yet. A settle removes them
 
-	erasures atomic.Int64 // number of erased accounts
+	follows  atomic.Bool  // another machine writes, see Follow
+	erasures atomic.Int64 // number of erased accounts, and of calls of Lead and Follow
 	settled  atomic.Int64 // 1 + erasures when the operator's account was last found; 0: it was not found
 }
 
@@ -150,30 +152,33 @@ func Open(o Options) (*Registry, error) {
 	}
 	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles(o.SignUps)}
 	r.meters = meters{r: r, byID: map[string]*meter{}}
-	r.usage = usage{store: o.Store, cells: map[cellKey]*cell{}}
+	r.usage = usage{store: o.Store, follows: &r.follows, cells: map[cellKey]*cell{}}
 	if o.Mail == nil {
 		r.o.Mail = logSender{o.Log}
 	}
 	r.post = mailQueue{queue: make(chan Mail, maxQueuedMails), sender: r.o.Mail, log: o.Log, now: o.Now, storeRecent: o.Demo}
-	var err error
-	if r.audit, err = readHead(o.Store); err != nil {
+	if r.follows.Store(true); o.Follow {
+		return r, nil
+	}
+	if err := r.Lead(); err != nil {
 		return nil, err
 	}
-	return r, r.endDemo()
+	return r, nil
 }
 
-// Close writes data that is only in memory. After Close, Spend fails.
+// Close writes data that is only in memory. After Close, Spend fails. If the registry follows, Close writes nothing and returns nil.
 func (r *Registry) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle()
-	return errors.Join(r.meters.close(), r.usage.flush())
+	return errors.Join(r.meters.close(), unlessFollows(r.usage.flush()))
 }
 
-// Flush writes usage and removes expired sessions, old days of usage and idle meters. A host calls it every few seconds.
+// Flush writes usage and removes expired sessions, old days of usage and idle meters. A host calls it every few seconds. If the registry
+// follows, Flush writes nothing and returns nil.
 func (r *Registry) Flush() error {
 	now := r.o.Now()
-	return errors.Join(r.usage.flush(), r.usage.prune(now), r.meters.rest(), r.endSessions(now))
+	return errors.Join(unlessFollows(r.usage.flush()), unlessFollows(r.usage.prune(now)), r.meters.rest(), unlessFollows(r.endSessions(now)))
 }
 
 // change is one change of records, together with its audit records.
@@ -189,6 +194,14 @@ type change struct {
 func (r *Registry) change(do func(c *change) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.follows.Load() {
+		return kv.ErrFollows
+	}
+	return r.commit(do)
+}
+
+// commit is change for a caller that holds mu.
+func (r *Registry) commit(do func(c *change) error) error {
 	r.settle()
 	c := &change{store: r.o.Store, now: r.o.Now(), audit: r.audit}
 	if err := do(c); err != nil {

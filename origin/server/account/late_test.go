@@ -169,5 +169,5 @@ func TestLastUseShowsLate(t *testing.T) {
 
 // TestLate: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake.
 func TestLate(t *testing.T) {
-	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Late.*|LinkWorksOnce|MeterReadsItsOwnCounts|LastUseShowsLate|QuotaInPowerCuts|UsageIsBounded|Cost|(Limits|Windows)Forget)$")
+	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Late.*|LinkWorksOnce|MeterReadsItsOwnCounts|LastUseShowsLate|QuotaInPowerCuts|AccountsFollow|FollowingAccounts|ChangeMeetsAnotherTerm|AccountsChangeMachines|UsageIsBounded|Cost|(Limits|Windows)Forget)$")
 }

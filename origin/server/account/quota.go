@@ -63,10 +63,13 @@ func monthOf(t time.Time) uint32 {
 	return uint32(t.Year())*12 + uint32(t.Month()) - 1
 }
 
-// Spend implements [api.Calls]. For an account with unlimited calls it writes nothing.
+// Spend implements [api.Calls]. For an account with unlimited calls it writes nothing. If the registry follows, it returns kv.ErrFollows.
 func (r *Registry) Spend(_ context.Context, c api.CountedCall) (left int64, err error) {
 	now := r.o.Now()
 	left = -1
+	if r.follows.Load() {
+		return 0, kv.ErrFollows
+	}
 	if c.Account != "" {
 		if left, err = r.meters.spend(c.Account, now); err != nil {
 			return 0, err
@@ -81,6 +84,8 @@ func (r *Registry) Spend(_ context.Context, c api.CountedCall) (left int64, err 
 func (r *Registry) SpendSome(c api.CountedCall, n int64) (spent int64, err error) {
 	now := r.o.Now()
 	switch {
+	case r.follows.Load():
+		err = kv.ErrFollows
 	case c.Account == "":
 		spent = n
 	case n <= 0:
@@ -147,6 +152,7 @@ type meter struct {
 	store kv.Store
 	plan  Plan
 	id    string
+	reads bool            // made while the registry followed; commit returns kv.ErrFollows
 	free  atomic.Bool     // the account has unlimited calls; the other fields do not matter
 	busy  atomic.Bool     // used since the last call of rest
 	after <-chan struct{} // closed when the store shows the calls that earlier meters returned; nil: no earlier meter
@@ -162,10 +168,14 @@ type meter struct {
 	wait func() error // waits until the store shows quota; it may be called several times; nil: no Commit yet
 }
 
-// of returns the meter of an account. It creates one if needed.
+// of returns the meter of an account. It creates one if needed. While the registry follows, each caller gets its own meter, which reads the
+// present records and never writes.
 func (ms *meters) of(id string) *meter {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
+	if ms.r.follows.Load() {
+		return &meter{store: ms.r.o.Store, plan: ms.r.o.Plan, id: id, reads: true}
+	}
 	m := ms.byID[id]
 	if m == nil {
 		m = &meter{store: ms.r.o.Store, plan: ms.r.o.Plan, id: id, after: ms.evicted}
@@ -182,6 +192,9 @@ func (ms *meters) spend(id string, now time.Time) (left int64, err error) {
 		}
 		if m.free.Load() {
 			return -1, nil
+		}
+		if m.reads {
+			return 0, kv.ErrFollows
 		}
 		left, err := m.spend(now)
 		if !errors.Is(err, errMeterClosed) {
@@ -221,12 +234,15 @@ func (m *meter) spend(now time.Time) (int64, error) {
 	if n == 1 || err != nil { // concurrent callers share a sync
 		m.mu.Unlock()
 		if err == nil {
-			err = wait()
+			if err = wait(); err != nil {
+				m.forget()
+			}
 		}
 		return room - 1, err
 	}
 	defer m.mu.Unlock()
 	if err := wait(); err != nil {
+		m.known = false
 		return 0, err
 	}
 	m.block += n - 1
@@ -287,8 +303,13 @@ func (m *meter) add(used *uint64, n int64) (wait func() error, err error) {
 	return m.commit(&kv.Batch{}, before)
 }
 
-// commit writes the counters together with batch b. If that fails, it restores the counters to before. The caller need not wait.
+// commit writes the counters together with batch b. If that fails, it restores the counters to before. The caller need not wait. If it waits
+// and that fails, it must make the meter load its record again.
 func (m *meter) commit(b *kv.Batch, before quota) (wait func() error, err error) {
+	if m.reads {
+		m.quota = before
+		return nil, kv.ErrFollows
+	}
 	b.Put(quotaKey(m.id), m.quota.encode())
 	if wait, err = m.store.Commit(b); err != nil {
 		m.quota = before
@@ -329,13 +350,30 @@ func (ms *meters) invalidate(id string) {
 	ms.mu.Lock()
 	m := ms.byID[id]
 	ms.mu.Unlock()
-	if m == nil {
-		return
+	if m != nil {
+		m.forget()
 	}
+}
+
+// forget makes the meter load its record again.
+func (m *meter) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known = false
 	m.free.Store(false)
+}
+
+// drop closes all meters and writes nothing. Their blocks are lost.
+func (ms *meters) drop() {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.byID {
+		m.mu.Lock()
+		m.closed, m.block = true, 0
+		m.free.Store(false)
+		m.mu.Unlock()
+	}
+	ms.byID, ms.evicted = map[string]*meter{}, nil
 }
 
 // rest evicts meters that have not been used since the last call of rest, if more than maxMeters exist.
@@ -350,15 +388,16 @@ func (ms *meters) rest() error {
 func (ms *meters) close() error { return ms.evict(func(*meter) bool { return true }) }
 
 // evict removes the idle meters and returns their reserved calls to the store, in one batch. While it waits, other meters count. A new
-// meter of an evicted account waits too, before it reads the store.
+// meter of an evicted account waits too, before it reads the store. If another machine writes now, the reserved calls are lost.
 func (ms *meters) evict(idle func(*meter) bool) error {
 	ms.evicting.Lock()
 	defer ms.evicting.Unlock()
 	done := make(chan struct{})
 	defer close(done)
 	waits, err := ms.remove(idle, done)
+	err = unlessFollows(err)
 	for _, wait := range waits {
-		err = errors.Join(err, wait())
+		err = errors.Join(err, unlessFollows(wait()))
 	}
 	return err
 }

@@ -58,6 +58,7 @@ func (m *meter) report(key []byte, count uint64) (added uint64, left bool, err e
 			err = wait()
 		}
 		if err != nil {
+			m.known = false
 			return 0, false, err
 		}
 	}

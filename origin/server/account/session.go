@@ -231,12 +231,15 @@ func (r *Registry) CheckSession(_ context.Context, id string) error {
 }
 
 // see records that a session was used, and does not wait until that is durable: a read must not wait for a write. So it also leaves the
-// record to the next use while a change runs. It ignores errors of the store.
+// record to the next use while a change runs, or to the machine that writes. It ignores errors of the store.
 func (r *Registry) see(h hash, now time.Time) {
 	if !r.mu.TryLock() {
 		return
 	}
 	defer r.mu.Unlock()
+	if r.follows.Load() {
+		return
+	}
 	var s Session
 	if err := get(r.o.Store, sessionKey(h), &s); err != nil {
 		return // the session ended meanwhile
@@ -314,7 +317,7 @@ const endEvery = time.Hour
 func (r *Registry) endSessions(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.ended) < endEvery {
+	if r.follows.Load() || now.Sub(r.ended) < endEvery {
 		return nil
 	}
 	r.ended = now

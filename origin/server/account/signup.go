@@ -43,7 +43,7 @@ func (r *Registry) SetupLink() (string, error) {
 // A folder may first serve a demo and then be used normally.
 func (r *Registry) empty() (bool, error) {
 	now := r.erasures.Load() + 1
-	if r.settled.Load() == now {
+	if r.settled.Load() == now && !r.follows.Load() {
 		return false, nil
 	}
 	var err error
@@ -198,7 +198,7 @@ func (r *Registry) Demo() (Account, error) {
 }
 
 // endDemo ends the sessions of the demo's account, which the operator's rights belong to, unless the server is a demo. Otherwise a browser that
-// has opened the demo would be the operator of the server that the folder serves later.
+// has opened the demo would be the operator of the server that the folder serves later. The caller holds mu.
 func (r *Registry) endDemo() error {
 	if r.o.Demo {
 		return nil
@@ -211,7 +211,7 @@ func (r *Registry) endDemo() error {
 	if err != nil || len(open) == 0 {
 		return err
 	}
-	return r.change(func(c *change) error { return c.endAll(rec.ID, hash{}) })
+	return r.commit(func(c *change) error { return c.endAll(rec.ID, hash{}) })
 }
 
 // Leave erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,

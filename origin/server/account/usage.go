@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -21,7 +22,8 @@ const (
 // usage counts calls for display. It counts in memory and writes every few seconds. A crash loses counts that were not written. No account
 // loses calls by that, because quotas are counted separately.
 type usage struct {
-	store kv.Store
+	store   kv.Store
+	follows *atomic.Bool // the registry follows, so count drops calls and flush writes none
 
 	mu     sync.Mutex
 	cells  map[cellKey]*cell
@@ -43,11 +45,15 @@ const secondsPerDay = 24 * 60 * 60
 
 func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
 
-// count adds calls to a counter, or subtracts them. If memory has too many counters, a new combination is counted for its application only.
+// count adds calls to a counter, or subtracts them, unless the registry follows. If memory has too many counters, a new combination is counted
+// for its application only.
 func (u *usage) count(c *api.CountedCall, calls int64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.follows.Load() {
+		return
+	}
 	if len(u.cells) >= maxCells && u.cells[k] == nil {
 		k.by, k.route = "", ""
 	}
@@ -150,6 +156,9 @@ func (u *usage) prune(now time.Time) error {
 	}
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
+	if u.follows.Load() {
+		return nil
+	}
 	var b kv.Batch
 	b.DeleteRange(dayKey(0, nil), dayKey(today-usageDays, nil))
 	return kv.Sync(u.store, &b)
@@ -255,6 +264,9 @@ func (r *Registry) DropUsage(app string) error {
 	now := r.o.Now()
 	r.usage.flushing.Lock()
 	defer r.usage.flushing.Unlock()
+	if r.follows.Load() {
+		return kv.ErrFollows
+	}
 	if err := r.usage.flushHeld(); err != nil {
 		return err
 	}
