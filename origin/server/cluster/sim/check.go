@@ -125,7 +125,11 @@ func (w *world) compare() error {
 		if all.String() != first {
 			return fmt.Errorf("node %s differs from the first one: %s", n.self, cmp.Diff(first, all.String()))
 		}
-		origin, err := n.engine.Origin(w.app.String())
+		_, err = n.accounts.VerifyAudit()
+		var origin *partition.Origin
+		if err == nil {
+			origin, err = n.engine.Origin(w.app.String())
+		}
 		if err == nil {
 			err = w.oracle.check(origin)
 		}

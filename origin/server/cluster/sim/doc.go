@@ -12,5 +12,5 @@
 //   - A term has one primary. No name has two contents.
 //   - States are equal at equal positions.
 //   - A read sees every write that ended before the read began. An edge that was in the log is in it.
-//   - No account gets more calls than its plan has.
+//   - No account gets more calls than its plan has. The audit log of accounts has no gap.
 package sim

@@ -9,7 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/cluster/channel"
 )
@@ -29,14 +28,15 @@ type process struct {
 	self     string
 	store    *channel.Store
 	engine   *core.Engine
-	accounts *account.Registry // of the present term; nil: the node follows
-	shown    int64             // revision of the last event that the watch showed
+	accounts *account.Registry
+	shown    int64 // revision of the last event that the watch showed
 	dead     bool
 
 	calls   int    // calls that wait
 	changes bool   // a change of the role waits for its writes
 	ends    bool   // the term ended while calls waited
 	led     bool   // the engine leads, or began to
+	open    bool   // the engine and the accounts lead
 	asleep  int    // steps for which the node does nothing
 	checked uint64 // last entry of the log that the oracle has read
 	writes  bool   // the calls that wait only write inputs, so they hold no lock
@@ -59,6 +59,11 @@ func (n *node) start() error {
 	}
 	at, _ := p.store.Position()
 	p.shown = at.Revision
+	o := accountOptions(p.store, n.now, n.random)
+	o.Follow = true
+	if p.accounts, err = account.Open(o); err != nil {
+		return err
+	}
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: n.blobs, Random: n.random})
 	if err != nil {
 		return err
@@ -66,12 +71,7 @@ func (n *node) start() error {
 	p.engine, err = core.Open(core.Options{
 		Store: p.store, Follow: true, Models: n.models, Hosted: hosted, Clock: n.now, Rand: n.random, Seals: n.random,
 		Retention: partition.Retention{Age: keepAge, Entries: 12, MaxOffline: keepOffline},
-		Audit: func(by register.Caller, a register.Action, target string) error {
-			if p.accounts == nil {
-				return nil
-			}
-			return p.accounts.Audit(by, a, target)
-		},
+		Audit:     p.accounts.Audit,
 	})
 	return err
 }
@@ -144,7 +144,8 @@ func (n *node) turn() {
 		return
 	}
 	if p.ends {
-		p.accounts, p.ends, p.led = nil, false, false
+		p.ends, p.led, p.open = false, false, false
+		p.accounts.Follow()
 		if err := p.engine.Follow(context.Background()); err != nil {
 			n.fail(fmt.Errorf("node %s: follow: %w", p.self, err))
 		}
@@ -164,11 +165,12 @@ func (n *node) turn() {
 	p.writes, p.led = false, true
 	err := p.engine.Lead()
 	if err == nil {
-		p.accounts, err = openAccounts(p.store, n.now, n.random)
+		err = p.accounts.Lead()
 	}
 	if err == nil { // so that a later call does not open the application under a lock
 		_, err = p.engine.Origin(n.world.app.String())
 	}
+	p.open = err == nil
 	if p.calls--; p.dead {
 		return
 	}
@@ -201,5 +203,5 @@ func (n *node) copyDisk() {
 // leads reports whether the node takes calls.
 func (n *node) leads() bool {
 	_, term := n.store.Position()
-	return term != 0 && n.accounts != nil && !n.changes && !n.ends && n.asleep == 0
+	return term != 0 && n.open && !n.changes && !n.ends && n.asleep == 0
 }

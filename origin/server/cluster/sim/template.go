@@ -42,7 +42,7 @@ func NewTemplate(models *predict.Set) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := openAccounts(store, now, random)
+	accounts, err := account.Open(accountOptions(store, now, random))
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func NewTemplate(models *predict.Set) (*Template, error) {
 	return t, nil
 }
 
-func openAccounts(s kv.Store, now func() time.Time, random io.Reader) (*account.Registry, error) {
-	return account.Open(account.Options{
+func accountOptions(s kv.Store, now func() time.Time, random io.Reader) account.Options {
+	return account.Options{
 		Store: s, Now: now, Random: random, Log: slog.New(slog.DiscardHandler), Plan: account.Plan{Name: "metered", Calls: monthly},
-	})
+	}
 }
