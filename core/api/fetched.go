@@ -36,7 +36,7 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	st := call.StatusOf(err)
 	o := ingest.Outcome{Code: st.Code, Detail: call.DetailsOf(err, st)}
 	switch {
-	case errors.Is(err, call.ErrBusy), errors.Is(err, call.ErrTimeout):
+	case maySucceed(err):
 		o.Retry = ingest.Always
 	case errors.Is(err, call.ErrFetch) && r.Passing:
 		o.Retry = ingest.Limited
@@ -46,6 +46,11 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	return o
 }
 
+// maySucceed reports whether a job failed because the host, or its store of pictures, accepts no work at present.
+func maySucceed(err error) bool {
+	return errors.Is(err, call.ErrBusy) || errors.Is(err, call.ErrTimeout) || errors.Is(err, blob.ErrUnavailable)
+}
+
 // DateJob returns the job that reads the metadata of a ready input's file.
 func DateJob(picture blob.Hash) *call.Job { return &call.Job{Blob: picture, Want: predict.WantExif} }
 
@@ -53,7 +58,7 @@ func DateJob(picture blob.Hash) *call.Job { return &call.Job{Blob: picture, Want
 func DateOutcome(r *call.Result) ingest.Outcome {
 	var o ingest.Outcome
 	switch {
-	case errors.Is(r.Err, call.ErrBusy), errors.Is(r.Err, call.ErrTimeout):
+	case maySucceed(r.Err):
 		o.Retry = ingest.Always
 	case r.Err != nil:
 		o.Retry = ingest.Limited
@@ -74,7 +79,7 @@ func (s *Service) RenewOutcome(base [32]byte, r *call.Result) (d *catalog.Derive
 		d, r.Err = s.host.Network(base).Derive(&r.Analysis)
 	}
 	switch {
-	case errors.Is(r.Err, call.ErrBusy), errors.Is(r.Err, call.ErrTimeout):
+	case maySucceed(r.Err):
 		c = reembed.Passing
 	case errors.Is(r.Err, blob.ErrNotFound), errors.Is(r.Err, blob.ErrCorrupt):
 		c = reembed.Missing

@@ -34,6 +34,9 @@ var ErrCorrupt = errors.New("stored blob is damaged")
 // ErrTooLarge is returned by Put for more bytes than the store accepts for a blob.
 var ErrTooLarge = errors.New("blob too large")
 
+// ErrUnavailable is returned by a store on another machine if that machine does not answer, or refuses the request. The blob may exist.
+var ErrUnavailable = errors.New("the store of pictures does not answer; try again")
+
 // Hash is the SHA-256 of a blob's bytes. The zero hash means "none".
 type Hash [sha256.Size]byte
 

@@ -66,7 +66,7 @@ func (f *Folder) put(ctx context.Context, d durability, r io.Reader, want Hash) 
 	var h Hash
 	err := f.spool.write(d, func(w io.Writer) (string, error) {
 		var err error
-		if h, err = receive(ctx, w, r, want, f.limit); err != nil {
+		if h, err = Receive(ctx, w, r, want, f.limit); err != nil {
 			return "", err
 		}
 		return place(blobsDir, h.String()), nil
@@ -215,9 +215,9 @@ func (c *verifyingReader) Read(p []byte) (int, error) {
 
 func (c *verifyingReader) Close() error { return c.file.Close() }
 
-// receive copies at most limit bytes of r to w and returns their hash. If want is not zero and differs from
-// the hash, receive returns ErrHash.
-func receive(ctx context.Context, w io.Writer, r io.Reader, want Hash, limit int64) (Hash, error) {
+// Receive copies at most limit bytes of r to w and returns their hash. It stops when ctx ends. If want is not zero and differs from
+// the hash, Receive returns ErrHash. If r has more bytes, it returns ErrTooLarge. [Blobs] use it to implement Put.
+func Receive(ctx context.Context, w io.Writer, r io.Reader, want Hash, limit int64) (Hash, error) {
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(interruptible{ctx, r}, limit+1))
 	if err != nil {

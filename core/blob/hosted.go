@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -40,6 +39,8 @@ type HostedNames struct {
 	random     io.Reader
 	references func(Hash) bool
 	ended      func(AppID) (bool, error)
+	delay      time.Duration
+	each       func(ctx context.Context, from Hash, yield func(Hash) error) error
 	lazy       lazyBlobs // nil if every blob is synced
 	fsys       FS        // nil if names exist in memory only
 	spool      *spool
@@ -47,7 +48,9 @@ type HostedNames struct {
 	mu        sync.Mutex
 	names     map[[nameBytes]byte]Picture
 	pins      map[Hash]int // number of names, Pins and running Adds of each blob
-	deadBlobs map[Hash]bool
+	deadBlobs map[Hash]time.Time // blobs to delete, since the Sweep that saw them first; zero: none has
+	deleting  map[Hash]bool      // blobs that the store is deleting
+	deleted   *sync.Cond         // signals that the store has deleted a blob
 	damaged   []string // paths of name records that cannot be read
 }
 
@@ -65,6 +68,13 @@ type HostedOptions struct {
 	// Ended must not call the HostedNames.
 	Ended func(app AppID) (bool, error)
 
+	// Delay is the time for which a blob stays that nothing needs any longer. Sweep checks References again after it. 0: the blob is deleted
+	// at once.
+	Delay time.Duration
+
+	// Each lists the blobs that Collect may delete, as Blobs.Each does. It can leave out new blobs. nil: all blobs.
+	Each func(ctx context.Context, from Hash, yield func(Hash) error) error
+
 	// Lazy omits the syncs of blobs whose names expire, if Blobs supports that. It saves several syncs for
 	// each blob, but a power failure may lose or damage such a blob.
 	Lazy bool
@@ -74,7 +84,12 @@ type HostedOptions struct {
 func OpenHosted(o HostedOptions) (*HostedNames, error) {
 	h := &HostedNames{
 		blobs: o.Blobs, random: o.Random, references: o.References, ended: o.Ended, fsys: o.FS,
-		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]bool{},
+		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]time.Time{}, deleting: map[Hash]bool{},
+		delay: o.Delay, each: o.Each,
+	}
+	h.deleted = sync.NewCond(&h.mu)
+	if h.each == nil {
+		h.each = h.blobs.Each
 	}
 	if l, ok := o.Blobs.(lazyBlobs); ok && o.Lazy {
 		h.lazy = l
@@ -189,8 +204,7 @@ func (h *HostedNames) Drop(ctx context.Context, hash Hash) error {
 	if h.pins[hash] > 0 {
 		return nil // the last Unpin checks References
 	}
-	h.deadBlobs[hash] = true
-	return h.drop(ctx, hash)
+	return h.discard(ctx, hash)
 }
 
 // name gives a pinned blob a new name until expires, which takes over the pin. If it fails, it removes the pin.
@@ -280,7 +294,8 @@ func (h *HostedNames) Remove(ctx context.Context, name string) error {
 }
 
 // Sweep deletes the names that have expired at the time now or whose application was deleted, and each blob that loses its last name. It
-// returns the number of deleted names. After an error it continues with the other names, and the next Sweep tries again.
+// returns the number of deleted names. It deletes blobs that had no name for the Delay. After an error it continues with the other names, and
+// the next Sweep tries again.
 func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 	h.mu.Lock()
 	var over [][nameBytes]byte
@@ -292,7 +307,14 @@ func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 			current[p.App] = append(current[p.App], key)
 		}
 	}
-	dead := slices.Collect(maps.Keys(h.deadBlobs))
+	var dead []Hash
+	for hash, since := range h.deadBlobs {
+		if since.IsZero() && h.delay > 0 {
+			h.deadBlobs[hash] = now
+		} else if now.Sub(since) >= h.delay {
+			dead = append(dead, hash)
+		}
+	}
 	h.mu.Unlock()
 	var failed []error
 	for app, names := range current {
@@ -328,6 +350,9 @@ func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 		if err != nil {
 			failed = append(failed, err)
 		}
+		if errors.Is(err, ErrUnavailable) { // so are the others
+			break
+		}
 	}
 	return n, errors.Join(failed...)
 }
@@ -351,10 +376,30 @@ func (h *HostedNames) unname(ctx context.Context, key [nameBytes]byte) error {
 	return h.unpinLocked(ctx, p.Hash)
 }
 
+// pinLocked adds a pin. It waits for a deletion of the blob, which would delete the bytes that the caller stores.
 func (h *HostedNames) pinLocked(hash Hash) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.awaitDeletion(hash)
 	h.pins[hash]++
+}
+
+// awaitDeletion waits until no deletion of the blob is in progress; mu is held.
+func (h *HostedNames) awaitDeletion(hash Hash) {
+	for h.deleting[hash] {
+		h.deleted.Wait()
+	}
+}
+
+// deleteBlob deletes a blob; mu is held. It gives mu back meanwhile, because the store may be on another machine.
+func (h *HostedNames) deleteBlob(ctx context.Context, hash Hash) error {
+	h.deleting[hash] = true
+	h.mu.Unlock()
+	err := h.blobs.Delete(ctx, hash)
+	h.mu.Lock()
+	delete(h.deleting, hash)
+	h.deleted.Broadcast()
+	return err
 }
 
 // unpinLocked removes one pin and deletes the blob with its last pin; mu is held.
@@ -363,15 +408,24 @@ func (h *HostedNames) unpinLocked(ctx context.Context, hash Hash) error {
 		return nil
 	}
 	delete(h.pins, hash)
-	h.deadBlobs[hash] = true
+	return h.discard(ctx, hash)
+}
+
+// discard deletes a blob that has no pin, or leaves that to a later Sweep; mu is held.
+func (h *HostedNames) discard(ctx context.Context, hash Hash) error {
+	h.deadBlobs[hash] = time.Time{}
+	if h.delay > 0 {
+		return nil
+	}
 	return h.drop(ctx, hash)
 }
 
 // drop deletes a blob that has no pin, unless References needs it; mu is held. It ignores
 // cancellation of ctx, since the blob must be deleted even if the request has ended.
 func (h *HostedNames) drop(ctx context.Context, hash Hash) error {
+	h.awaitDeletion(hash)
 	if h.pins[hash] == 0 && !h.references(hash) {
-		if err := h.blobs.Delete(context.WithoutCancel(ctx), hash); err != nil {
+		if err := h.deleteBlob(context.WithoutCancel(ctx), hash); err != nil {
 			return err
 		}
 	}
@@ -399,7 +453,7 @@ func (h *HostedNames) CollectSome(ctx context.Context, from Hash, n int) (next H
 	if err := h.removeDamaged(); err != nil {
 		return from, 0, err
 	}
-	err = h.blobs.Each(ctx, from, func(hash Hash) error {
+	err = h.each(ctx, from, func(hash Hash) error {
 		if n--; n < 0 {
 			next = hash
 			return errEnough
@@ -422,10 +476,11 @@ var errEnough = errors.New("enough")
 func (h *HostedNames) collect(ctx context.Context, hash Hash) (collected bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pins[hash] > 0 || h.references(hash) {
+	h.awaitDeletion(hash)
+	if _, waits := h.deadBlobs[hash]; waits && h.delay > 0 || h.pins[hash] > 0 || h.references(hash) {
 		return false, nil
 	}
-	err = h.blobs.Delete(ctx, hash)
+	err = h.deleteBlob(ctx, hash)
 	return err == nil, err
 }
 

@@ -41,7 +41,7 @@ func NewMemory(o Options) *Memory {
 // Put implements [Blobs].
 func (m *Memory) Put(ctx context.Context, r io.Reader, want Hash) (Hash, error) {
 	var b bytes.Buffer
-	h, err := receive(ctx, &b, r, want, m.limit)
+	h, err := Receive(ctx, &b, r, want, m.limit)
 	if err != nil {
 		return Hash{}, err
 	}

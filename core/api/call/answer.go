@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
@@ -103,7 +104,7 @@ func (x *Call) Fail(err error) {
 	if limit := (*auth.RateError)(nil); errors.As(err, &limit) {
 		wait = limit.Seconds()
 	}
-	if s.err == ErrBusy || s.err == auth.ErrRate {
+	if s.err == ErrBusy || s.err == blob.ErrUnavailable || s.err == auth.ErrRate {
 		x.Header = append(x.Header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
 	}
 	if other := (*MethodError)(nil); errors.As(err, &other) {

@@ -181,6 +181,7 @@ var statuses = []Status{
 	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
 	{ErrBusy, 503, 40030, "Service busy"},
 	{kv.ErrFollows, 503, 40030, "Service busy"},
+	{blob.ErrUnavailable, 503, 40030, "Service busy"}, // before the timeout that may be its cause
 	{kv.ErrFull, 507, 39998, "Writes disabled"},
 	{auth.ErrWritesSuspended, 507, 39998, "Writes disabled"},
 	{auth.ErrKeysUnverified, 503, 40030, "Service busy"},
@@ -259,11 +260,11 @@ func DownloadError(reason string) error {
 }
 
 // DetailsOf returns the text of an error for the caller. It is empty for internal errors, the same for every failed fetch without
-// [ErrAnswered], and the same for every timeout. Other errors keep their text.
+// [ErrAnswered], for every store of pictures that does not answer, and for every timeout. Other errors keep their text.
 func DetailsOf(err error, s Status) string {
 	switch s.err {
-	case ErrFetch:
-		return ErrFetch.Error()
+	case ErrFetch, blob.ErrUnavailable: // the cause has addresses of internal networks
+		return s.err.Error()
 	case context.DeadlineExceeded, context.Canceled:
 		return ErrTimeout.Error()
 	}

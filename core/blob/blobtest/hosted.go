@@ -31,6 +31,8 @@ func HostedNames(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*b
 		{"Random", random},
 		{"Collect", collect},
 		{"Hold", hold},
+		{"Delay", delay},
+		{"Each", listedBlobs},
 		{"AgainstModel", againstModel},
 		{"Concurrent", concurrentNames},
 	}
@@ -348,6 +350,68 @@ func hold(t *testing.T, open opener) {
 		t.Errorf("Hold with a cancelled context = %v", err)
 	}
 	holds(t, s)
+}
+
+// delay tests that a blob stays for the Delay, and longer if something needs it again.
+func delay(t *testing.T, open opener) {
+	a, b, claimed := []byte("a"), []byte("b"), map[blob.Hash]bool{}
+	h, s := open(t, blob.HostedOptions{
+		Random: Random(9), Delay: 10 * time.Minute, References: func(h blob.Hash) bool { return claimed[h] },
+	})
+	sweep := func(after time.Duration) {
+		t.Helper()
+		if _, err := h.Sweep(t.Context(), Noon().Add(after)); err != nil {
+			t.Errorf("Sweep after %v: %v", after, err)
+		}
+	}
+	for _, data := range [][]byte{a, b} {
+		put(t, s, data)
+		if err := h.Drop(t.Context(), blob.Sum(data)); err != nil {
+			t.Errorf("Drop: %v", err)
+		}
+	}
+	sweep(0)
+	sweep(9 * time.Minute)
+	if n, err := h.Collect(t.Context()); n != 0 || err != nil {
+		t.Errorf("Collect = %d, %v, want 0: the blobs wait", n, err)
+	}
+	holds(t, s, a, b)
+	claimed[blob.Sum(a)] = true
+	sweep(10 * time.Minute)
+	holds(t, s, a)
+	delete(claimed, blob.Sum(a))
+
+	// A pin begins the time again.
+	if err := h.Drop(t.Context(), blob.Sum(a)); err != nil {
+		t.Errorf("Drop: %v", err)
+	}
+	sweep(20 * time.Minute)
+	if _, err := h.Pin(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	sweep(30 * time.Minute)
+	if err := h.Unpin(t.Context(), blob.Sum(a)); err != nil {
+		t.Errorf("Unpin: %v", err)
+	}
+	sweep(31 * time.Minute)
+	sweep(40 * time.Minute)
+	holds(t, s, a)
+	sweep(41 * time.Minute)
+	holds(t, s)
+}
+
+// listedBlobs tests that Collect deletes only blobs that Each lists.
+func listedBlobs(t *testing.T, open opener) {
+	old, young := []byte("old"), []byte("young")
+	h, s := open(t, blob.HostedOptions{Random: Random(10), Each: func(_ context.Context, _ blob.Hash, yield func(blob.Hash) error) error {
+		return yield(blob.Sum(old))
+	}})
+	put(t, s, old)
+	put(t, s, young)
+	if n, err := h.Collect(t.Context()); n != 1 || err != nil {
+		t.Errorf("Collect = %d, %v, want 1", n, err)
+	}
+	holds(t, s, young)
 }
 
 // againstModel compares random operations on names with the same operations on a list.

@@ -52,6 +52,8 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		return refuse(errPath)
 	case errors.Is(err, context.Canceled): // the client has left
 		return refuse(errSending)
+	case errors.Is(err, blob.ErrUnavailable):
+		return refuse(errPictures)
 	}
 	if err != nil {
 		panic(fmt.Errorf("hosted picture: %w", err)) // the server answers and counts it like a bug
@@ -132,6 +134,8 @@ func (s *Server) openHosted(r *api.Request, p *Picture, part api.Span) (io.ReadC
 		return nil, errPath
 	case errors.Is(err, api.ErrBusy), errors.Is(err, context.Canceled):
 		return nil, errSending
+	case errors.Is(err, blob.ErrUnavailable):
+		return nil, errPictures
 	case err != nil:
 		panic(fmt.Errorf("hosted picture: %w", err))
 	}

@@ -261,6 +261,7 @@ func TestHostedRefusals(t *testing.T) {
 		want string
 	}{
 		{fmt.Errorf("plan: %w", api.ErrBusy), "503"},
+		{fmt.Errorf("get: %w", blob.ErrUnavailable), "503"},
 		{fmt.Errorf("deleted: %w", blob.ErrNotFound), "404"},
 		{errors.New("disk"), "500"},
 		{fmt.Errorf("hash: %w", blob.ErrCorrupt), "cut off"},

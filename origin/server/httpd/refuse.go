@@ -40,6 +40,7 @@ var (
 	errBudget      = &refusal{503, api.ErrBusy, "budget", "The server is receiving too much data: try again."}
 	errSending     = &refusal{503, api.ErrBusy, "answers", "The server is sending too much data: read the earlier answers first, or try again."}
 	errBusy        = &refusal{503, api.ErrBusy, "busy", "The server is busy: try again."}
+	errPictures    = &refusal{503, api.ErrBusy, "pictures", "The store of pictures does not answer: try again."}
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
 
