@@ -30,7 +30,7 @@ type Options struct {
 	Picture   func(name string) (blob.Picture, error) // returns the picture with a public name; the error wraps blob.ErrNotFound
 	Thumbnail func(name string) ([]byte, error)       // returns the small JPEG of a picture; likewise
 	Owner     func(p *blob.Picture) string            // returns the account that a picture belongs to
-	Blobs     *blob.Folder
+	Blobs     Blobs
 
 	// Fetch downloads a picture that is not stored here. nil: all pictures are stored.
 	Fetch func(ctx context.Context, h blob.Hash) error
@@ -38,6 +38,15 @@ type Options struct {
 	KeepLocation bool // everybody gets the stored bytes
 	Makers       int  // number of plans that are made at once
 }
+
+// Blobs is the store of the files. *blob.Folder implements it.
+type Blobs interface {
+	Get(ctx context.Context, h blob.Hash) ([]byte, error)
+	Len(ctx context.Context, h blob.Hash) (int64, error)
+	OpenAt(ctx context.Context, h blob.Hash) (blob.ReaderAt, error)
+}
+
+var _ Blobs = (*blob.Folder)(nil)
 
 // Files serves hosted files. It is safe for concurrent use.
 type Files struct {

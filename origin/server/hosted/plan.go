@@ -59,7 +59,7 @@ func (p *plan) bytes() int64 { return planBytes + 4*int64(cap(p.sums)) + locatio
 
 // plans makes plans and keeps the most recently used ones.
 type plans struct {
-	blobs   *blob.Folder
+	blobs   Blobs
 	places  *shares.Shares // plans made at once, by account
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -87,7 +87,7 @@ type making struct {
 	err     error
 }
 
-func newPlans(blobs *blob.Folder, makers int) *plans {
+func newPlans(blobs Blobs, makers int) *plans {
 	p := &plans{
 		blobs: blobs, places: shares.New(int64(max(1, makers)), 1),
 		known: map[key]*list.Element{}, recent: list.New(), making: map[key]*making{},
