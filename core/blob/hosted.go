@@ -47,11 +47,11 @@ type HostedNames struct {
 
 	mu        sync.Mutex
 	names     map[[nameBytes]byte]Picture
-	pins      map[Hash]int // number of names, Pins and running Adds of each blob
+	pins      map[Hash]int       // number of names, Pins and running Adds of each blob
 	deadBlobs map[Hash]time.Time // blobs to delete, since the Sweep that saw them first; zero: none has
 	deleting  map[Hash]bool      // blobs that the store is deleting
 	deleted   *sync.Cond         // signals that the store has deleted a blob
-	damaged   []string // paths of name records that cannot be read
+	damaged   []string           // paths of name records that cannot be read
 }
 
 // HostedOptions are the settings of HostedNames.

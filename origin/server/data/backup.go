@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"sync"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -84,7 +85,28 @@ func closeNew(target *system.Folder, err error) error {
 }
 
 // copyBlobs copies all blobs of from, without syncs, and verifies each.
-func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, progress func(done, total control.BackupStats)) (done control.BackupStats, err error) {
+func copyBlobs(
+	ctx context.Context, target *system.Folder, from blob.Blobs, progress func(done, total control.BackupStats),
+) (control.BackupStats, error) {
+	to, err := blob.OpenFolder(target, blob.Options{})
+	if err != nil {
+		return control.BackupStats{}, err
+	}
+	return CopyBlobs(ctx, from, 1, func(ctx context.Context, h blob.Hash) (int64, error) {
+		b, err := from.Get(ctx, h)
+		if err == nil {
+			err = to.PutLazy(ctx, b, h)
+		}
+		return int64(len(b)), err
+	}, progress)
+}
+
+// CopyBlobs calls copyOne with every blob of from, in several goroutines, until one call fails. copyOne returns the number of bytes of the
+// blob. progress is called after each 64 blobs, by one goroutine at a time.
+func CopyBlobs(
+	ctx context.Context, from blob.Blobs, workers int,
+	copyOne func(ctx context.Context, h blob.Hash) (int64, error), progress func(done, total control.BackupStats),
+) (done control.BackupStats, err error) {
 	var total control.BackupStats
 	err = from.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
 		n, err := from.Len(ctx, h)
@@ -95,25 +117,44 @@ func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, prog
 	if err != nil {
 		return done, err
 	}
-	to, err := blob.OpenFolder(target, blob.Options{})
-	if err != nil {
-		return done, err
+	var (
+		mu      sync.Mutex // guards done
+		running sync.WaitGroup
+		hashes  = make(chan blob.Hash)
+	)
+	working, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	for range workers {
+		running.Go(func() {
+			for h := range hashes {
+				n, err := copyOne(working, h)
+				if err != nil {
+					fail(err)
+					return
+				}
+				mu.Lock()
+				done.Files++
+				done.Bytes += n
+				if done.Files%64 == 0 {
+					progress(done, control.BackupStats{Files: max(total.Files, done.Files), Bytes: max(total.Bytes, done.Bytes)})
+				}
+				mu.Unlock()
+			}
+		})
 	}
-	err = from.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
-		b, err := from.Get(ctx, h)
-		if err != nil {
-			return err
+	err = from.Each(working, blob.Hash{}, func(h blob.Hash) error {
+		select {
+		case hashes <- h:
+			return nil
+		case <-working.Done():
+			return context.Cause(working)
 		}
-		if err := to.PutLazy(ctx, b, h); err != nil {
-			return err
-		}
-		done.Files++
-		done.Bytes += int64(len(b))
-		if done.Files%64 == 0 {
-			progress(done, control.BackupStats{Files: max(total.Files, done.Files), Bytes: max(total.Bytes, done.Bytes)})
-		}
-		return nil
 	})
+	close(hashes)
+	running.Wait()
+	if cause := context.Cause(working); cause != nil { // the first error, not one that follows from it
+		err = cause
+	}
 	return done, err
 }
 
