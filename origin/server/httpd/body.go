@@ -3,7 +3,6 @@ package httpd
 import (
 	"errors"
 	"io"
-	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -121,7 +120,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	if stream == nil {
 		return nil
 	}
-	r := pacedReader{conn: ctx.Conn(), from: stream, start: s.now(), now: s.o.Now}
+	r := pacedReader{conn: connOf(ctx), from: stream, start: s.now(), now: s.o.Now}
 	defer r.end()
 	length := int64(ctx.Request.Header.ContentLength())
 	chunked := length < 0
@@ -160,7 +159,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 //	      └─────────┴──────────────┴──▶ time
 //	          grace            deadline
 type pacedReader struct {
-	conn  net.Conn
+	conn  *conn
 	from  io.Reader
 	start time.Time
 	read  int64
@@ -177,6 +176,9 @@ func (p *pacedReader) Read(b []byte) (int, error) {
 	p.read += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) && !p.now().Before(deadline) {
 		return n, errSlow // the library hides a timeout between chunks
+	}
+	if errors.Is(err, io.EOF) && p.conn.ended {
+		err = io.ErrUnexpectedEOF // the library returns the end of the connection between two chunks as the end of the body
 	}
 	return n, err
 }

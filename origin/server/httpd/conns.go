@@ -3,6 +3,8 @@ package httpd
 import (
 	"container/list"
 	"crypto/tls"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -57,6 +59,7 @@ type conn struct {
 	phase    atomic.Int32 // silent, arriving, serving or writing
 	unserved func()       // ends a call whose WebSocket has not begun; nil: none
 	answer   *share       // memory of the current answer; nil: none
+	ended    bool         // the client has stopped sending; used by the reading goroutine
 
 	// Deadlines of the current answer; see Write.
 	each   time.Duration // time for the client to take one chunk; 0: the library's deadlines apply
@@ -188,6 +191,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.phase.CompareAndSwap(silent, arriving)
+	}
+	if errors.Is(err, io.EOF) {
+		if n > 0 {
+			return n, nil // TLS returns both at once; the next Read returns the end
+		}
+		c.ended = true
 	}
 	return n, err
 }

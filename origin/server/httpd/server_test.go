@@ -193,6 +193,29 @@ func TestBodiesArriveWhole(t *testing.T) {
 	}
 }
 
+// TestTruncatedBodies sends bodies that end with the connection instead of their last byte or chunk. No handler gets them.
+func TestTruncatedBodies(t *testing.T) {
+	h := &echo{}
+	_, address := start(t, options(h))
+	for name, raw := range map[string]string{
+		"declared":         "Content-Length: 10\r\n\r\nhello",
+		"declared, large":  "Content-Length: 20000\r\n\r\n" + strings.Repeat("x", 19_999),
+		"no chunk":         "Transfer-Encoding: chunked\r\n\r\n",
+		"a chunk":          "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+		"part of a chunk":  "Transfer-Encoding: chunked\r\n\r\n5\r\nhel",
+		"size of a chunk":  "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5",
+		"part of the last": "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
+	} {
+		answers, _ := exchange(t, address, "POST /v2/x HTTP/1.1\r\nHost: h\r\n"+raw)
+		if statusesOf(answers) != "400" {
+			t.Errorf("%s: %s, want 400", name, statusesOf(answers))
+		}
+	}
+	if len(h.calls) != 0 {
+		t.Errorf("%d truncated bodies reached the handler", len(h.calls))
+	}
+}
+
 func TestFullRefusesBeforeTheBody(t *testing.T) {
 	var full atomic.Bool
 	o := options(&echo{})
