@@ -369,7 +369,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		if res.Length > 0 {
 			length = int(res.Length)
 		}
-		ctx.Response.SetBodyStream(late, length)
+		late.answer(ctx, length)
 	}
 	return status, late
 }

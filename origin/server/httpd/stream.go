@@ -32,6 +32,17 @@ func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, live bool, body 
 	return &stream{s: s, conn: connOf(ctx), id: id, body: body, live: live, cancel: cancel}
 }
 
+// answer makes the stream the body of an answer. A negative length is unknown. An answer to HEAD has no body, so answer closes the stream:
+// the library would write the end of the last chunk.
+func (t *stream) answer(ctx *fasthttp.RequestCtx, length int) {
+	if ctx.IsHead() {
+		ctx.Response.Header.SetContentLength(length)
+		_ = t.Close()
+		return
+	}
+	ctx.Response.SetBodyStream(t, length)
+}
+
 var errCut = errors.New("the answer was cut off")
 
 // SupportsBodyWriteTo makes the library call WriteTo instead of Read.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,6 +48,10 @@ func TestStream(t *testing.T) {
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s, addr := start(t, o)
 	answers, rest := exchange(t, addr, get+"HEAD /v2/x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	head, err := askRaw(addr, "HEAD /v2/x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	if end := strings.Index(head, "\r\n\r\n"); err != nil || end != len(head)-len("\r\n\r\n") {
+		t.Errorf("HEAD answers %q, %v, want a head alone", head, err)
+	}
 	if statusesOf(answers) != "200 200" || text(t, answers[0]) != strings.Repeat(part, parts) || answers[0].Header.Get("Content-Type") != "application/zip" || text(t, answers[1]) != "" {
 		t.Errorf("%s, then %.80q", statusesOf(answers), rest)
 	}
@@ -54,7 +59,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("a stream over HTTP/1.0: %s, want 505", statusesOf(answers))
 	}
 	drainServer(t, s)
-	for want, times := range map[string]int{"status=200": 2, "status=505": 1, "level=ERROR": 0} {
+	for want, times := range map[string]int{"status=200": 3, "status=505": 1, "level=ERROR": 0} {
 		if got := strings.Count(log.String(), want); got != times {
 			t.Errorf("the log has %s %d times, want %d:\n%s", want, got, times, log.String())
 		}
@@ -62,6 +67,21 @@ func TestStream(t *testing.T) {
 	if n := metricOf(t, o.Metrics, "sightline_http_in_flight"); n != 0 {
 		t.Errorf("%v requests are in flight after all", n)
 	}
+}
+
+// askRaw sends raw bytes and returns all bytes of the answers.
+func askRaw(address, raw string) (string, error) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(c, raw); err != nil {
+		return "", err
+	}
+	all, err := io.ReadAll(c)
+	return string(all), err
 }
 
 // drainServer stops a server, so that its log is complete. The later Drain of the cleanup has no effect.
