@@ -21,10 +21,13 @@ var protection = []api.Field{
 	{Name: exposeHeaders, Value: ownExposed + api.ExposedHeaders},
 }
 
+// headerRequestID is the header with the id of a request.
+const headerRequestID = "X-Request-Id"
+
 // exposeHeaders is the header that names the headers readable by scripts of other sites: this package's and the answer's.
 const (
 	exposeHeaders = "Access-Control-Expose-Headers"
-	ownExposed    = "X-Request-Id, "
+	ownExposed    = headerRequestID + ", "
 )
 
 // strict requires HTTPS for a year.
@@ -49,7 +52,10 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 	h.Set("Content-Security-Policy", apiPolicy)
 	h.Set("Cache-Control", "no-store")
 	for _, f := range res.Header {
-		if f.Name == exposeHeaders {
+		switch {
+		case f.Name == headerApplied && !isFromNode(ctx):
+			continue
+		case f.Name == exposeHeaders:
 			f.Value = ownExposed + f.Value
 		}
 		h.Set(f.Name, f.Value)
@@ -61,7 +67,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 // common sets the headers that every answer has.
 func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 	h := &ctx.Response.Header
-	h.Set("X-Request-Id", id)
+	h.Set(headerRequestID, id)
 	for _, f := range protection {
 		h.Set(f.Name, f.Value)
 	}

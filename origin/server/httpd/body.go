@@ -66,23 +66,26 @@ func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, err
 	return source{s.unknown, r.Remote, min(s.o.MaxBody, maxStrangerBody)}, nil
 }
 
-// discardSmallBody reports whether the server has read a refused request to its end: a body that fits the library's first read, or none.
-// Then the connection stays usable, which makes refusing under load cheap. After an ambiguous request discardSmallBody returns false.
-func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, why error) bool {
+// discardSmallBody reports whether the server has read a refused request to its end: b, and a rest that fits the library's first read. Then
+// the connection stays usable, which makes refusing under load cheap. After an ambiguous request discardSmallBody returns false.
+func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, b *body, why error) bool {
 	const firstRead = 8 << 10
 	var stranger *callerError
-	if why != errBusy && why != errBudget && !errors.As(why, &stranger) {
+	if !errors.Is(why, api.ErrBusy) && !errors.As(why, &stranger) {
 		return false
 	}
-	n := ctx.Request.Header.ContentLength()
-	if n < 0 || n > firstRead {
+	n, got := int64(ctx.Request.Header.ContentLength()), int64(len(b.bytes))
+	switch {
+	case n < -1: // the request has no body
+		return true
+	case n < 0, n-got > firstRead:
 		return false
 	}
-	if stream := ctx.RequestBodyStream(); stream != nil {
-		got, err := io.Copy(io.Discard, stream)
-		return err == nil && got == int64(n)
+	if stream := ctx.RequestBodyStream(); stream != nil && got < n {
+		rest, err := io.Copy(io.Discard, stream)
+		return err == nil && got+rest == n
 	}
-	return n == 0
+	return got == n
 }
 
 // body is a request's body and its share of the budget.
@@ -120,17 +123,26 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	if stream == nil {
 		return nil
 	}
-	r := pacedReader{conn: connOf(ctx), from: stream, start: s.now(), now: s.o.Now}
+	r := s.paced(ctx, stream)
 	defer r.end()
-	length := int64(ctx.Request.Header.ContentLength())
+	complete, err := b.read(r, int64(ctx.Request.Header.ContentLength()), b.from.maxSize)
+	if err == nil && !complete {
+		return errLarge
+	}
+	return err
+}
+
+// read appends a body of length bytes to b. If length is negative, the body has chunks, and read stops after one byte more than most. complete
+// reports whether b has all bytes.
+func (b *body) read(r io.Reader, length, most int64) (complete bool, err error) {
 	chunked := length < 0
 	if chunked {
-		length = b.from.maxSize + 1
+		length = most + 1
 	}
 	for int64(len(b.bytes)) < length {
 		if len(b.bytes) == cap(b.bytes) {
 			if err := b.grow(length); err != nil {
-				return err
+				return false, err
 			}
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
@@ -138,20 +150,18 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 		switch {
 		case err == nil, int64(len(b.bytes)) == length:
 		case errors.Is(err, errSlow):
-			return errSlow
+			return false, errSlow
 		case !chunked || !errors.Is(err, io.EOF):
-			return errChunks
+			return false, errChunks
 		default:
-			return nil
+			return true, nil
 		}
 	}
-	if chunked {
-		return errLarge
-	}
-	return nil
+	return !chunked, nil
 }
 
-// pacedReader reads a body. The client must finish before the deadline and, after a grace period, always keep the minimum rate.
+// pacedReader reads a body. The client must finish before the deadline and, after a grace period, always keep the minimum rate. Only the time
+// in which the server waits for the client counts.
 //
 //	bytes ▲             ╱ received: above the line, or cut
 //	      │           ╱
@@ -159,22 +169,34 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 //	      └─────────┴──────────────┴──▶ time
 //	          grace            deadline
 type pacedReader struct {
-	conn  *conn
-	from  io.Reader
-	start time.Time
-	read  int64
-	now   func() time.Time
+	conn   *conn
+	from   io.Reader
+	extra  time.Duration // additional time, for another node that waits for its client
+	waited time.Duration
+	read   int64
+	now    func() time.Time
+}
+
+func (s *Server) paced(ctx *fasthttp.RequestCtx, from io.Reader) *pacedReader {
+	p := &pacedReader{conn: connOf(ctx), from: from, now: s.o.Now}
+	if p.conn.gate.nodes {
+		p.extra = bodyGrace
+	}
+	return p
 }
 
 func (p *pacedReader) Read(b []byte) (int, error) {
+	began := p.now()
 	allowed := bodyGrace + time.Duration(float64(p.read)/minRate*float64(time.Second))
-	deadline := p.start.Add(min(allowed, bodyTimeout))
+	deadline := began.Add(min(allowed, bodyTimeout) + p.extra - p.waited)
 	if err := p.conn.SetReadDeadline(deadline); err != nil {
 		return 0, err
 	}
 	n, err := p.from.Read(b)
+	ended := p.now()
 	p.read += int64(n)
-	if err != nil && !errors.Is(err, io.EOF) && !p.now().Before(deadline) {
+	p.waited += ended.Sub(began)
+	if err != nil && !errors.Is(err, io.EOF) && !ended.Before(deadline) {
 		return n, errSlow // the library hides a timeout between chunks
 	}
 	if errors.Is(err, io.EOF) && p.conn.ended {

@@ -12,7 +12,8 @@ import (
 //	X-Forwarded-For: any text of the client, 203.0.113.7
 //	                                          └ written by the proxy itself, the last of the last line
 //
-// If the proxy names no address, the proxy counts as the client, so its clients share one limit.
+// If the proxy names no address, the proxy counts as the client, so its clients share one limit. Another node of the cluster names its client
+// in the same way.
 func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	peer := address(ctx.RemoteAddr().String())
 	if a, ok := s.forwarded(ctx, peer); ok {
@@ -21,8 +22,12 @@ func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	return peer
 }
 
-// isLocal reports whether the client is on this machine. Behind a proxy the client is local only if the proxy names its address.
+// isLocal reports whether the client is on this machine. Behind a proxy the client is local only if the proxy names its address. A client of
+// another node is never local.
 func (s *Server) isLocal(ctx *fasthttp.RequestCtx) bool {
+	if isFromNode(ctx) {
+		return false
+	}
 	a := address(ctx.RemoteAddr().String())
 	if s.o.BehindProxy {
 		var ok bool
@@ -33,9 +38,12 @@ func (s *Server) isLocal(ctx *fasthttp.RequestCtx) bool {
 	return a.IsLoopback()
 }
 
-// forwarded returns the address that the operator's proxy names. ok is false if the peer is not a proxy or names no address.
+// isFromNode reports whether another node of the cluster has forwarded a request.
+func isFromNode(ctx *fasthttp.RequestCtx) bool { return connOf(ctx).gate.nodes }
+
+// forwarded returns the address that another node or the operator's proxy names. ok is false if the peer is neither or names no address.
 func (s *Server) forwarded(ctx *fasthttp.RequestCtx, peer netip.Addr) (client netip.Addr, ok bool) {
-	if !s.o.BehindProxy || !peer.IsLoopback() && !peer.IsPrivate() {
+	if !isFromNode(ctx) && (!s.o.BehindProxy || !peer.IsLoopback() && !peer.IsPrivate()) {
 		return netip.Addr{}, false
 	}
 	line := lastField(ctx.Request.Header.RawHeaders(), fasthttp.HeaderXForwardedFor)

@@ -27,6 +27,7 @@ type gate struct {
 	net.Listener
 	maxOpen, maxPerIP int         // maximum number of open connections, in total and per client; maxPerIP 0: no limit
 	secure            *tls.Config // nil: plain HTTP
+	nodes             bool        // the clients are other nodes of the cluster
 	now               func() time.Time
 	metrics           *metrics
 	log               *slog.Logger
@@ -49,10 +50,21 @@ func newGate(o *Options, m *metrics) *gate {
 	return g
 }
 
+// newNodeGate returns a gate for the connections of other nodes, likewise without a listener. The requests of all their clients share these
+// connections.
+func newNodeGate(o *Options, m *metrics) *gate {
+	g := newGate(o, m)
+	g.nodes, g.secure, g.maxPerIP, g.maxOpen = true, nil, 0, nodeConns*o.MaxConns
+	return g
+}
+
+// nodeConns is the maximum number of open connections of other nodes, for each connection that one node accepts from clients.
+const nodeConns = 4
+
 // conn is one connection of a gate.
 type conn struct {
-	net.Conn // raw, or TLS over it
-	raw      net.Conn
+	net.Conn          // raw, or TLS over it
+	raw      net.Conn // the socket
 	gate     *gate
 	client   string       // the client's network, for perIP
 	drain    bool         // keep reading after the last answer, so that the client receives it
@@ -91,18 +103,21 @@ func (g *gate) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &conn{Conn: raw, raw: raw, gate: g, client: network(address(raw.RemoteAddr().String()))}
+		if secure, ok := raw.(interface{ NetConn() net.Conn }); ok {
+			c.raw = secure.NetConn()
+		}
 		if g.secure != nil {
 			c.Conn = &handshaking{Conn: tls.Server(raw, g.secure), raw: raw, gate: g}
 		}
 		if refused := g.admit(c); refused != nil {
-			if g.secure == nil { // a TLS handshake would be the work that is refused
+			if g.secure == nil && c.raw == raw { // a TLS handshake would be the work that is refused
 				_ = raw.SetWriteDeadline(g.now().Add(100 * time.Millisecond))
 				_, _ = raw.Write(refused) // best effort: the connection is closed anyway
 			}
 			_ = raw.Close()
 			continue
 		}
-		system.LimitUnsent(raw, maxUnsent)
+		system.LimitUnsent(c.raw, maxUnsent)
 		return c, nil
 	}
 }
@@ -151,6 +166,13 @@ func (g *gate) forget(c *conn) {
 	if g.perIP[c.client]--; g.perIP[c.client] <= 0 {
 		delete(g.perIP, c.client)
 	}
+}
+
+// connections returns the number of open connections.
+func (g *gate) connections() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
 }
 
 // closeSilent closes every connection on which no request has begun.
@@ -204,9 +226,13 @@ func (c *conn) Read(p []byte) (int, error) {
 // pieceBytes is the number of bytes of an answer that share a deadline.
 const pieceBytes = 64 << 10
 
-// pace sets the time limits of an answer. late is the stream that writes the answer, or nil.
+// pace sets the time limits of an answer. late is the stream that writes the answer, or nil. Another node gets more time, because it waits
+// for its client with the usual limits.
 func (c *conn) pace(late *stream) {
 	c.each, c.grace, c.waited, c.sent = stallTimeout, writeTimeout, 0, 0
+	if c.gate.nodes {
+		c.each, c.grace = 2*c.each, 2*c.grace
+	}
 	if late != nil && late.live {
 		c.grace = 0 // most of the time there is nothing to send
 	}

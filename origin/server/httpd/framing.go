@@ -175,6 +175,20 @@ func checkTarget(method, target string) (path, query string, err error) {
 	return path, query, nil
 }
 
+// lines yields the names and the values of the lines of a header that has passed [checkFraming].
+func lines(header []byte) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for len(header) > 0 {
+			line, rest, _ := bytes.Cut(header, []byte("\r\n"))
+			header = rest
+			name, value, ok := bytes.Cut(line, []byte{':'})
+			if ok && !yield(string(name), strings.Trim(string(value), " \t")) {
+				return
+			}
+		}
+	}
+}
+
 // fields yields the values of the lines with a given name, in a header that has passed [checkFraming].
 func fields(header []byte, name string) iter.Seq[string] {
 	return func(yield func(value string) bool) {

@@ -10,6 +10,8 @@
 // The server identifies the caller before it reads the body. So anonymous callers share a small part of the memory and leave the rest to
 // others. Bodies and answers take memory as they grow, and each caller has a fair share; see package shares.
 //
+// In a cluster the server forwards a request to the node that answers, instead of everything after the framing; see [Options.Forward].
+//
 // The library streams bodies and leaves the rest to this package. The library reserves the declared size when it buffers, accepts ambiguous
 // framing, has no defence against slow clients, and does not recover panics. It also does not read the rest of a body that its handler
 // left. [TestHostileFraming] checks this package's defences with a corpus.
@@ -107,6 +109,19 @@ type Options struct {
 	MaxConns      int   // maximum number of open connections
 	MaxConnsPerIP int   // maximum number of open connections of one client; 0: no limit
 
+	// Forward returns a Forwarder that sends the client's request r to another node of the cluster, or nil if this server answers r. The server
+	// calls it after it has checked the head of r, and before it reads the body. It does not call it for the operator's paths. r has no body
+	// and no memory, and is valid until the Forwarder has returned. nil: the server answers all requests.
+	//
+	// If Forward waits, it must call r.Watch first. The watched context ends when the client disconnects and when the server begins to drain.
+	// ctx ends when the server stops its calls. [Unavailable] describes the errors.
+	Forward func(ctx context.Context, r *api.Request) (Forwarder, error)
+
+	// Leads returns nil if this server may answer r, which another node has forwarded. After an error the server refuses r, with the header
+	// X-Sightline-Applied: 0. Leads must not wait for another primary. ctx, r and the errors are those of Forward. nil: the server answers all
+	// requests of other nodes.
+	Leads func(ctx context.Context, r *api.Request) error
+
 	TLS         *tls.Config // nil: plain HTTP. Its protocols are http/1.1 and, for ACME, acme-tls/1
 	Strict      bool        // requires browsers to use only HTTPS, for a year (HSTS)
 	BehindProxy bool        // a peer on loopback or in a private network names its client in X-Forwarded-For
@@ -138,12 +153,13 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Server serves mounts until Drain. It serves one listener, once.
+// Server serves mounts until Drain. It serves one listener for clients and one for other nodes of its cluster, each once.
 type Server struct {
 	o        Options
 	fast     *fasthttp.Server
 	metrics  *metrics
-	gate     *gate
+	gate     *gate          // of clients
+	nodes    *gate          // of other nodes
 	bodies   *shares.Shares // memory of bodies of identified callers
 	unknown  *shares.Shares // memory of bodies of anonymous callers, by network
 	answers  *shares.Shares
@@ -166,7 +182,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, metrics: newMetrics()}
-	s.gate = newGate(&s.o, s.metrics)
+	s.gate, s.nodes = newGate(&s.o, s.metrics), newNodeGate(&s.o, s.metrics)
 	s.bodies = shares.New(o.BodyBudget, o.MaxBody+1)
 	s.unknown = shares.New(max(o.BodyBudget/16, maxStrangerBody), 0)
 	s.answers = shares.New(o.AnswerBudget, 0)
@@ -250,21 +266,26 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		c.pace(late)
 	}()
 
+	var forward Forwarder
 	err := s.head(ctx, &r)
 	if err == nil {
+		forward, err = s.decide(ctx, &r)
+	}
+	switch {
+	case err != nil:
+	case forward != nil:
+		status, late, err = s.pass(ctx, &id, &r, &b, forward)
+	default:
 		err = s.readBody(ctx, &r, &b)
 	}
-	if err != nil {
-		if !s.discardSmallBody(ctx, err) {
-			s.linger(ctx) // otherwise the library reads the rest of the body as the next request
-		}
-		res := s.refuse(&r, err)
-		status = s.write(ctx, id, &res)
-		return
+	switch {
+	case err != nil:
+		status = s.reject(ctx, id, &r, &b, err)
+	case forward == nil:
+		c.enter(serving)
+		r.Body = b.bytes
+		status, late = s.route(ctx, id, &r)
 	}
-	c.enter(serving)
-	r.Body = b.bytes
-	status, late = s.route(ctx, id, &r)
 }
 
 // head reads the request's header into r, and refuses ambiguous headers.
@@ -443,7 +464,7 @@ func (s *Server) newID() string {
 // lameDuck is the time for which a draining server still accepts connections, so that connections in progress get an answer and no reset.
 const lameDuck = 250 * time.Millisecond
 
-// Drain stops the server. Readiness ends, every answer closes its connection, and the listener closes. Accepted requests get their answers,
+// Drain stops the server. Readiness ends, every answer closes its connection, and the listeners close. Accepted requests get their answers,
 // and idle connections close. If ctx ends before that, Drain cancels running calls, gives them [lastMoments] to answer and returns ctx's
 // error.
 func (s *Server) Drain(ctx context.Context) error {
@@ -456,6 +477,7 @@ func (s *Server) Drain(ctx context.Context) error {
 		defer close(silenced)
 		for s.o.Pause(shut, lameDuck); shut.Err() == nil; s.o.Pause(shut, lameDuck) {
 			s.gate.closeSilent()
+			s.nodes.closeSilent()
 		}
 	}()
 	err := s.fast.ShutdownWithContext(ctx)

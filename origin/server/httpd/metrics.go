@@ -58,11 +58,7 @@ func (m *metrics) register(r prometheus.Registerer, s *Server) error {
 	return nil
 }
 
-func (s *Server) openConnections() int {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	return s.gate.open
-}
+func (s *Server) openConnections() int { return s.gate.connections() + s.nodes.connections() }
 
 // exposition answers with the output of Prometheus's own handler, which uses net/http.
 func (s *Server) exposition(ctx *fasthttp.RequestCtx, id string) int {

@@ -41,6 +41,8 @@ var (
 	errSending     = &refusal{503, api.ErrBusy, "answers", "The server is sending too much data: read the earlier answers first, or try again."}
 	errBusy        = &refusal{503, api.ErrBusy, "busy", "The server is busy: try again."}
 	errPictures    = &refusal{503, api.ErrBusy, "pictures", "The store of pictures does not answer: try again."}
+	errNowhere     = &refusal{503, api.ErrBusy, "forward", "No server can answer this call at present: try again."}
+	errForward     = &refusal{503, api.ErrBusy, "forward", "The server that answers this call is unreachable. The write may have happened."}
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
 
@@ -58,6 +60,15 @@ func refusalOf(err error) *refusal {
 		return r
 	}
 	return errPanic
+}
+
+// reject answers a request with a refusal before a handler gets it. b is the part of its body that the server has read.
+func (s *Server) reject(ctx *fasthttp.RequestCtx, id string, r *api.Request, b *body, err error) int {
+	if !s.discardSmallBody(ctx, b, err) {
+		s.linger(ctx) // otherwise the library reads the rest of the body as the next request
+	}
+	res := s.refuse(r, err)
+	return s.write(ctx, id, &res)
 }
 
 // refuse returns the error answer of the mount that serves r's path, or of the first mount.
@@ -79,6 +90,10 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 	res.Status, res.Stream = why.status, nil
 	if f, ok := refusalHeaders[why]; ok {
 		res.Header = append(res.Header, f)
+	}
+	var elsewhere *followsError
+	if errors.As(err, &elsewhere) {
+		res.Header = append(res.Header, api.Field{Name: headerApplied, Value: "0"})
 	}
 	return res
 }
@@ -120,9 +135,17 @@ func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
 			status = s.answerPanic(ctx, id, &r, p)
 		}
 	}()
+	var forward Forwarder
 	err := s.head(ctx, &r)
 	if err == nil {
+		forward, err = s.decide(ctx, &r)
+	}
+	switch {
+	case err != nil:
+	case forward == nil:
 		_, err = s.admissible(ctx, &r)
+	case int64(ctx.Request.Header.ContentLength()) > s.o.MaxBody:
+		err = errLarge
 	}
 	if err == nil {
 		return fasthttp.StatusContinue

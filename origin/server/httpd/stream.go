@@ -22,6 +22,7 @@ type stream struct {
 	conn   *conn
 	id     string
 	body   func(io.Writer) error
+	gather int                // maximum number of bytes that wait for a flush
 	live   bool               // mostly waits for events, so it has no minimum rate
 	cancel context.CancelFunc // cancels the call's context
 	end    func()             // counts and logs the request; called once, when the stream ends
@@ -29,7 +30,11 @@ type stream struct {
 
 // newStream returns the stream for an answer. body writes the answer.
 func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, live bool, body func(io.Writer) error, cancel context.CancelFunc) *stream {
-	return &stream{s: s, conn: connOf(ctx), id: id, body: body, live: live, cancel: cancel}
+	t := &stream{s: s, conn: connOf(ctx), id: id, body: body, gather: chunkBytes, live: live, cancel: cancel}
+	if live {
+		t.gather = liveChunkBytes
+	}
+	return t
 }
 
 // answer makes the stream the body of an answer. A negative length is unknown. An answer to HEAD has no body, so answer closes the stream:
@@ -43,7 +48,10 @@ func (t *stream) answer(ctx *fasthttp.RequestCtx, length int) {
 	ctx.Response.SetBodyStream(t, length)
 }
 
-var errCut = errors.New("the answer was cut off")
+var (
+	errCut  = errors.New("the answer was cut off")
+	errLeft = errors.New("the client has disconnected, or this server stops")
+)
 
 // SupportsBodyWriteTo makes the library call WriteTo instead of Read.
 func (t *stream) SupportsBodyWriteTo() bool { return true }
@@ -54,11 +62,7 @@ func (t *stream) Read([]byte) (int, error) { return 0, errCut }
 // WriteTo writes the body. If it returns an error, the library closes the connection before the last chunk, which every client notices.
 func (t *stream) WriteTo(w io.Writer) (n int64, err error) {
 	out := &chunks{t: t, w: w}
-	size := chunkBytes
-	if t.live {
-		size = liveChunkBytes
-	}
-	err = t.write(bufio.NewWriterSize(out, size), func() (int64, error) { return out.sent, out.err })
+	err = t.write(bufio.NewWriterSize(out, t.gather), func() (int64, error) { return out.sent, out.err })
 	return out.sent, err
 }
 
@@ -84,6 +88,8 @@ func (t *stream) write(w flusher, result func() (int64, error)) (err error) {
 	case why != nil: // the client has disconnected or is too slow, or this server stops
 		t.s.o.Log.Debug("the client did not read the answer", "id", t.id, "sent", sent, "error", why)
 		return why
+	case errors.Is(err, errLeft):
+		t.s.o.Log.Debug("the call ended before its answer", "id", t.id, "sent", sent)
 	case err != nil:
 		t.s.o.Log.Error("the answer was cut off", "id", t.id, "sent", sent, "error", err)
 	}
@@ -120,6 +126,9 @@ func (c *chunks) Write(p []byte) (n int, err error) {
 	}
 	c.t.conn.enter(writing) // move to the back of the waiting list, since the client reads
 	n, c.err = c.w.Write(p)
+	if f, ok := c.w.(flusher); ok && c.err == nil { // the answer has a length, so the library would gather it
+		c.err = f.Flush()
+	}
 	c.sent += int64(n)
 	return n, c.err
 }
