@@ -70,7 +70,7 @@ func (r *Register) CreateEdge(ctx context.Context, by Caller, name string, apps 
 	}
 	e, err = r.Edge(id)
 	if err == nil {
-		err = r.auditEdge(by, ActionCreateEdge, &e)
+		err = done(r.auditEdge(by, ActionCreateEdge, &e))
 	}
 	return token, e, err
 }

@@ -39,7 +39,7 @@ func (r *Register) createKey(ctx context.Context, by Caller, notFound error, op 
 	}
 	record, err := r.key(op.App, op.Hash)
 	if err == nil {
-		err = r.audit(by, ActionCreateKey, auditName(&record))
+		err = r.auditDone(by, ActionCreateKey, auditName(&record))
 	}
 	if err != nil {
 		return "", catalog.Key{}, err

@@ -115,7 +115,7 @@ func (r *Register) CreateApp(ctx context.Context, by Caller, a NewApp) (catalog.
 	r.relist()
 	record, err := r.App(id)
 	if err == nil {
-		err = r.audit(by, ActionCreateApp, id)
+		err = r.auditDone(by, ActionCreateApp, id)
 	}
 	return record, client, err
 }
@@ -178,7 +178,7 @@ func (r *Register) ChangeApp(ctx context.Context, by Caller, id string, change A
 	r.notifyChange(id)
 	app, err := r.App(id)
 	if err == nil {
-		err = r.audit(by, ActionChangeApp, id)
+		err = r.auditDone(by, ActionChangeApp, id)
 	}
 	return app, err
 }

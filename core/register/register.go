@@ -108,6 +108,20 @@ func (r *Register) audit(by Caller, a Action, target string) error {
 	return r.o.Audit(by, a, target)
 }
 
+// auditDone is audit for an action that is in the control log already. If another machine writes now, the error wraps api.ErrBusy instead of
+// kv.ErrFollows, which means that a call wrote nothing.
+func (r *Register) auditDone(by Caller, a Action, target string) error {
+	return done(r.audit(by, a, target))
+}
+
+// done returns err as an error of a call that has written.
+func done(err error) error {
+	if errors.Is(err, kv.ErrFollows) {
+		return fmt.Errorf("%w: the change is done, but not in the audit log: another machine writes now", api.ErrBusy)
+	}
+	return err
+}
+
 // Register holds the applications, keys, clients and edges of a store. It is safe for concurrent use.
 type Register struct {
 	o           Options

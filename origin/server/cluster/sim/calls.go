@@ -36,7 +36,7 @@ func (w *world) call(n *node) {
 	case err == nil:
 		w.stats.Acknowledged++
 	case p.dead:
-	case errors.Is(err, kv.ErrFollows):
+	case errors.Is(err, kv.ErrFollows), errors.Is(err, api.ErrBusy): // api.ErrBusy: the control log has the action, and the audit log lacks it
 		w.stats.Followed++
 	default:
 		w.fail(fmt.Errorf("node %s: call %d: %w", p.self, choice, err))
