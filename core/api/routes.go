@@ -147,6 +147,20 @@ func Writes(method, path string) bool {
 	return err == nil && r.Method != "GET" && r.Need.Writes()
 }
 
+// Reads reports whether a call only reads, so that a host may repeat it. Searches, predictions and requests for access tokens only read; a
+// repeated one may count again against a quota. Reads is not the opposite of [Writes], because neither includes calls that change an account,
+// and unknown paths.
+func Reads(method, path string) bool {
+	switch method {
+	case "GET", "HEAD", "OPTIONS":
+		return true
+	case "POST":
+		r, _, _, err := resolve(method, path)
+		return err == nil && !r.Need.Writes() && (r.Need.Asks == auth.OfApplication || r.Need.Asks == auth.OfClient)
+	}
+	return false
+}
+
 // place is the key under which places has the rows that a path may match. The first segment of every route is a fixed word.
 type place struct {
 	segments int

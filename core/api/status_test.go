@@ -36,6 +36,35 @@ func TestWrites(t *testing.T) {
 	}
 }
 
+// TestReads checks which calls only read: GET, HEAD, OPTIONS, and these with POST. No call both reads and writes. A login opens a session.
+func TestReads(t *testing.T) {
+	posts := map[string]bool{
+		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/{model_id}/activations": true,
+		"/models/searches": true, "/models/{model_id}/versions/{version_id}/metrics": true, "/concepts/searches": true,
+		"/searches": true, "/searches/summary": true, "/workflows/{workflow_id}/results": true, "/token": true,
+	}
+	account := map[string]bool{"POST /login": true, "POST /users/{user_id}/apps": true, "POST /users/{user_id}/keys": true}
+	for _, r := range routes {
+		got, want := Reads(r.Method, "/v2"+r.Path), r.Method == "GET" || r.Method == "POST" && posts[r.Path]
+		if got != want {
+			t.Errorf("Reads(%s %s) = %v, want %v", r.Method, r.Path, got, want)
+		}
+		if neither := account[r.Method+" "+r.Path]; (got == Writes(r.Method, "/v2"+r.Path)) != neither {
+			t.Errorf("%s %s both reads and writes, or neither", r.Method, r.Path)
+		}
+	}
+	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+		if !Reads(method, "/v2/nothing") {
+			t.Errorf("Reads(%s)", method)
+		}
+	}
+	for _, path := range []string{"", "/", "/v2", "/v2/nothing", "/v3/searches", "/v2/sync/push", "/v2/%zz"} {
+		if Reads("POST", path) {
+			t.Errorf("Reads(POST %s)", path)
+		}
+	}
+}
+
 // TestRoutesHaveTheirLists checks that all routes differ, have a handler, and are found by their paths.
 func TestRoutesHaveTheirLists(t *testing.T) {
 	seen := map[string]bool{}
