@@ -50,6 +50,7 @@ const (
 	MaxSampleMS      = call.MaxSampleMS
 	ExposedHeaders   = call.ExposedHeaders
 	HeaderNotice     = call.HeaderNotice
+	HeaderApplied    = call.HeaderApplied
 )
 
 // Errors that hosts answer with or check for.

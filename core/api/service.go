@@ -42,13 +42,14 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 		err = matched.handle(x)
 	}
 	if err != nil {
-		x.Fail(err)
+		x.End(err)
 	}
 	return &x.Exchange
 }
 
 // Refuse returns the answer to a request that the host does not begin or does not complete, because of
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
+// The host may have begun the call, so the answer never has [HeaderApplied].
 func (s *Service) Refuse(r *call.Request, err error) call.Response {
 	x := &call.Call{Host: s.host}
 	_, _ = setRoute(x, r.Method, r.Path)

@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
 )
 
 const contentType = "application/json; charset=UTF-8"
@@ -97,6 +98,18 @@ func (x *Call) NoStore(err error) error {
 	return err
 }
 
+// HeaderApplied has the value "0" in an answer with kv.ErrFollows if the call wrote nothing. Then another node may repeat the call at the
+// machine that writes. Hosts remove the header before clients see the answer. A call that counted against a quota still has the header.
+const HeaderApplied = "X-Sightline-Applied"
+
+// End ends a call that failed with err. It marks the answer if the call wrote nothing because another machine writes.
+func (x *Call) End(err error) {
+	if errors.Is(err, kv.ErrFollows) && len(x.durability()) == 0 {
+		x.Header = append(x.Header, Field{HeaderApplied, "0"})
+	}
+	x.Fail(err)
+}
+
 // Fail ends the call with an error's status and an empty list.
 func (x *Call) Fail(err error) {
 	s := StatusOf(err)
@@ -104,7 +117,8 @@ func (x *Call) Fail(err error) {
 	if limit := (*auth.RateError)(nil); errors.As(err, &limit) {
 		wait = limit.Seconds()
 	}
-	if s.err == ErrBusy || s.err == blob.ErrUnavailable || s.err == auth.ErrRate {
+	switch s.err {
+	case ErrBusy, blob.ErrUnavailable, auth.ErrRate, kv.ErrFollows:
 		x.Header = append(x.Header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
 	}
 	if other := (*MethodError)(nil); errors.As(err, &other) {

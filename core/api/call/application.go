@@ -42,7 +42,7 @@ type Applications interface {
 	Keys(app string) ([]catalog.Key, error)
 
 	// CreateApp and CreateKey create one for an account. remote is the network address of the request. Errors of an invalid request
-	// wrap ErrAccountRequest.
+	// wrap ErrAccountRequest. An error that wraps kv.ErrFollows means that nothing was written.
 	CreateApp(ctx context.Context, account, remote string, a NewApp) (catalog.App, error)
 	CreateKey(ctx context.Context, account, remote string, k NewKey) (key string, record catalog.Key, err error)
 }

@@ -176,7 +176,7 @@ func (x *Call) Ask(jobs []Job, finish func([]Result) error) error {
 	x.Exchange.resume = func(results []Result) Response {
 		defer x.closeViews()
 		if err := finish(results); err != nil {
-			x.Fail(err)
+			x.End(err)
 		}
 		return x.Exchange.response
 	}

@@ -1,9 +1,35 @@
 package call
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/partition"
 )
+
+// TestEnd ends calls with kv.ErrFollows. Only a call that has written nothing gets the mark.
+func TestEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		call Call
+		err  error
+		mark bool
+	}{
+		"nothing written":     {Call{}, fmt.Errorf("submit: %w", kv.ErrFollows), true},
+		"another error":       {Call{}, ErrBusy, false},
+		"an earlier write":    {Call{submitted: []partition.Span{{Writer: 1, First: 1, Last: 2}}}, kv.ErrFollows, false},
+		"a write elsewhere":   {Call{Elsewhere: true}, kv.ErrFollows, false},
+		"a store that failed": {Call{}, kv.ErrFailed, false},
+	} {
+		x := tt.call
+		x.Host = &Host{Options: Options{MaxAnswer: DefaultMaxAnswer}}
+		x.End(tt.err)
+		if got := slices.Contains(x.Exchange.Response().Header, Field{HeaderApplied, "0"}); got != tt.mark {
+			t.Errorf("%s: mark %v", name, got)
+		}
+	}
+}
 
 // TestNewCall runs a call that continues elsewhere through two rounds of jobs.
 func TestNewCall(t *testing.T) {
