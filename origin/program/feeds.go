@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -28,6 +29,26 @@ func (n native) Signer(kid string) (token.Signer, bool) {
 	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Replicates}, true
 }
 
+// clusterKeys are the keys of the other nodes of the cluster, in addition to those of edges.
+type clusterKeys struct{ native }
+
+// Signer implements [token.PeerKeys]. The control log lists the keys of all nodes.
+func (n clusterKeys) Signer(kid string) (token.Signer, bool) {
+	if s, ok := n.native.Signer(kid); ok {
+		return s, true
+	}
+	t, err := n.Register.Read().Trust()
+	if err != nil {
+		return token.Signer{}, false
+	}
+	for i := range t.Keys {
+		if k := &t.Keys[i]; k.ID == kid {
+			return token.Signer{Public: k.Key[:], Issuer: t.Issuer, May: func(string) bool { return true }}, true
+		}
+	}
+	return token.Signer{}, false
+}
+
 // Delegate implements [token.PeerKeys]. An origin has no delegated keys.
 func (native) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
@@ -35,6 +56,7 @@ func (native) Delegate(string) (token.Delegate, bool) { return token.Delegate{},
 type feedHost struct {
 	srv    *server.Server
 	engine native
+	others func(own []log.PublicKey) []log.PublicKey // publishes own keys of access tokens and returns those of other nodes; nil: there are none
 }
 
 // countCalls adds the calls that an edge answered to those of the account that owns the application. Applications of the operator have no
@@ -88,6 +110,9 @@ func (h *feedHost) publishKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.others != nil {
+		keys = append(keys, h.others(keys)...)
+	}
 	return h.engine.Register.SignsWith(ctx, h.srv.Tokens.Issuer(), keys)
 }
 
@@ -95,9 +120,9 @@ func (h *feedHost) publishKeys(ctx context.Context) error {
 const feedInterval = 5 * time.Second
 
 // feeds returns the mounts of the sync protocol. Unlike those of the API, they count no calls and have no rate limit.
-func feeds(srv *server.Server) ([]httpd.Mount, error) {
+func feeds(srv *server.Server, others func(own []log.PublicKey) []log.PublicKey) ([]httpd.Mount, error) {
 	engine := srv.Engine.(native) // as open returned it
-	h := &feedHost{srv, engine}
+	h := &feedHost{srv, engine, others}
 	f, err := feed.New(feed.Options{
 		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Pinner: srv.Hosted, Part: srv.Files.Part, Run: srv.Pool.Run,
 		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Spend: h.spend, Storage: h.storage, Stable: h.stable,
@@ -107,6 +132,9 @@ func feeds(srv *server.Server) ([]httpd.Mount, error) {
 	}
 	srv.CloseWith(f)
 	tend := func(ctx context.Context) {
+		if engine.Register.Follows() {
+			return // the node that leads does it
+		}
 		if err := errors.Join(f.Step(ctx), h.publishKeys(ctx)); err != nil && ctx.Err() == nil {
 			srv.Log.Error("cannot maintain the change feed", "error", err)
 		}

@@ -13,16 +13,20 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/cluster"
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/console"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/s3"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web"
 )
@@ -32,6 +36,10 @@ type origin struct {
 	people    peopleSettings
 	retention partition.Retention // retention of applications' logs
 	set       *predict.Set        // the newest network and its public models
+
+	credentials string           // file of the S3 credentials of a cluster; "": the environment has them
+	cluster     *cluster.Cluster // nil: the data folder is in no cluster
+	pictures    *s3.Store        // of the cluster
 }
 
 // New returns the program sightline.
@@ -47,7 +55,7 @@ account, the operator's. Others can sign up unless --sign-up is closed; before v
 email they get 100 calls. Without --smtp, emails are written to the log. --demo signs every
 visitor on this machine in to a demo account.`,
 		Commands: func(env *server.Env) []*cobra.Command {
-			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newHead(env), newDemo(env), newPrecompile(env)}
+			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newHead(env), newDemo(env), newPrecompile(env), newCluster(env)}
 		},
 		Server: o.options(),
 	}
@@ -56,7 +64,7 @@ visitor on this machine in to a demo account.`,
 // options returns the options of its server.
 func (o *origin) options() server.Options {
 	return server.Options{
-		Flags: o.flags, Parse: o.parse, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.printSetup,
+		Flags: o.flags, Parse: o.parse, Cluster: o.joinCluster, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.printSetup,
 		Status: func(s *control.Status) { s.Program = "sightline" },
 	}
 }
@@ -64,6 +72,7 @@ func (o *origin) options() server.Options {
 // flags defines the flags of serve.
 func (o *origin) flags(f *pflag.FlagSet) {
 	peopleFlags(f)
+	f.String("s3-credentials", "", "in a cluster: "+credentialsHelp)
 	f.Duration("log-retention", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
 	f.Duration("keep-writes", 7*24*time.Hour, "how long replicas keep their confirmed writes; an origin restored from a backup that is not older gets them back")
 	f.Duration("max-offline", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
@@ -71,6 +80,7 @@ func (o *origin) flags(f *pflag.FlagSet) {
 
 // parse reads the flags of serve.
 func (o *origin) parse(k *koanf.Koanf, s *server.Settings) (err error) {
+	o.credentials = k.String("s3-credentials")
 	o.people, err = parsePeople(k, s)
 	if err == nil {
 		o.retention.Age, err = atLeastAnHour(k, "log-retention")
@@ -94,27 +104,39 @@ func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
 
 // open opens the core.
 func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened server.OpenedEngine, err error) {
+	if n.Settings.Cluster == nil {
+		if _, err := identity.Load(n.Folder.Dir); err == nil {
+			return opened, fmt.Errorf("data folder %s is in a cluster: start its node with 'serve' first", n.Folder.Dir)
+		}
+	}
 	if o.set, err = predict.Load(n.Settings.Bundles); err != nil {
 		return opened, err
 	}
 	engine, err := core.Open(core.Options{
-		Store: n.Folder.Store, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
+		Store: n.Store, Follow: n.Settings.Cluster != nil, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
 		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, KeepPredicted: n.Settings.KeepPredicted, MaxAnswer: n.Settings.MaxAnswer,
 		Retention: o.retention, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, AccountRate: o.people.rate,
 		Copies: n.Settings.Copies, Audit: n.Accounts.Audit,
 		PictureSize: func(h blob.Hash) (int64, error) { return n.Folder.Blobs.Len(context.Background(), h) },
-		Older:       func(base [32]byte) (*predict.Set, error) { return older(n.Folder, base) },
+		Older:       func(base [32]byte) (*predict.Set, error) { return o.older(n.Folder, base) },
 	})
 	if err != nil {
 		return opened, fmt.Errorf("data folder: %w", err)
 	}
-	n.Tokens.TrustPeer(native{engine})
+	if n.Settings.Cluster != nil {
+		n.Tokens.TrustPeer(clusterKeys{native{engine}})
+	} else {
+		n.Tokens.TrustPeer(native{engine})
+	}
 	return server.OpenedEngine{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
 }
 
 // older loads the bundles of an older network from the data folder.
-func older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
+func (o *origin) older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
 	bundles, err := folder.Bundles(base)
+	if err != nil && o.pictures != nil {
+		bundles, err = s3.NewBundles(o.pictures).Bundles(base)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +157,11 @@ func (o *origin) mounts(srv *server.Server) ([]httpd.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := feeds(srv)
+	var others func([]log.PublicKey) []log.PublicKey
+	if o.cluster != nil {
+		others = o.cluster.TokenKeys
+	}
+	mounts, err := feeds(srv, others)
 	return append(mounts,
 		httpd.Mount{Prefix: console.Prefix, Handler: own, Caller: own.Caller, Own: true, CallTimeout: exportTime},
 		httpd.Mount{Prefix: "", Handler: pages, Own: true, Static: true},

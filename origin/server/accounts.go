@@ -23,7 +23,7 @@ import (
 // openAccounts opens the registry of accounts and the audit log in the folder's store.
 func (n *Node) openAccounts() error {
 	o := account.Options{
-		Store: n.Folder.Store, Now: system.Now, Random: system.Random, Log: n.Log,
+		Store: n.Store, Follow: n.Settings.Cluster != nil, Now: system.Now, Random: system.Random, Log: n.Log,
 		PublicURL: strings.TrimRight(n.Settings.PublicURL, "/"), NewKeys: n.newKeys,
 	}
 	if f := n.Settings.Options.Accounts; f != nil {

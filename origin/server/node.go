@@ -14,11 +14,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -38,6 +40,7 @@ type Node struct {
 	Log      *slog.Logger
 	decoder  *video.Decoder
 	Folder   *data.Folder
+	Store    kv.Store // the folder's store, or the cluster's over it
 	Hosted   *blob.HostedNames
 	Tokens   *token.Tokens
 	Accounts *account.Registry
@@ -46,9 +49,12 @@ type Node struct {
 	Pool    *jobs.Pool
 	Handler *jobs.Handler
 	control *control.Server
-	failed  chan error // receives the error of a store write that failed for good, which ends the process
-	works   bool       // background work is running
-	Fresh   bool       // this start created the folder
+	failed  chan error                                  // receives the error of a store write that failed for good, which ends the process
+	left    chan error                                  // receives the reason why the node no longer follows its cluster
+	works   bool                                        // background work is running
+	leads   atomic.Bool                                 // the node of a cluster leads
+	welcome atomic.Pointer[func(context.Context) error] // what a node of a cluster does when it leads first; nil: nothing, or it was done
+	Fresh   bool                                        // this start created the folder
 	begun   time.Time
 
 	quiet  sync.Mutex // held by a step of the engine, which may delete, and by a backup
@@ -71,7 +77,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if s.Bundles == nil {
 		s.Bundles = models.FS
 	}
-	n := &Node{Settings: s, Log: log, begun: system.Now(), failed: make(chan error, 1), cancel: func() {}}
+	n := &Node{Settings: s, Log: log, begun: system.Now(), failed: make(chan error, 1), left: make(chan error, 1), cancel: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -82,16 +88,12 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if n.Folder, err = data.Open(s.Data, options); err != nil {
 		return nil, err
 	}
-	n.Hosted, err = blob.OpenHosted(blob.HostedOptions{
-		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, Ended: n.hasEnded, Lazy: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
+	if n.Store = n.Folder.Store; s.Cluster != nil {
+		if err = n.joinCluster(); err != nil {
+			return nil, err
+		}
 	}
-	n.Tokens, err = token.Open(token.Options{
-		Issuer: strings.TrimRight(s.PublicURL, "/"), Life: s.TokenLife, FS: n.Folder.Files, Now: system.Now, Random: system.Random, Log: log,
-	})
-	if err != nil {
+	if err = n.openNames(); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if err = n.openAccounts(); err != nil {
@@ -106,7 +108,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if err = n.Folder.CheckAfterPowerLoss(ctx, system.Boot(), n.references, log); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if u.Work {
+	if u.Work && s.Cluster == nil {
 		apps, err := n.Register.Apps()
 		if err == nil {
 			err = logClocks(n.Folder.Store, apps, system.Now(), log)
@@ -121,6 +123,31 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	n.startPool()
 	return n, n.startLoops(ctx, u.Work)
 }
+
+// openNames opens the names of hosted pictures, and the signing keys of access tokens.
+func (n *Node) openNames() error {
+	hostedNames := blob.HostedOptions{
+		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, Ended: n.hasEnded, Lazy: true,
+	}
+	if aged, ok := n.Folder.Blobs.(interface {
+		EachOld(ctx context.Context, from blob.Hash, yield func(blob.Hash) error) error
+	}); ok {
+		hostedNames.Delay, hostedNames.Each = deleteAfter, aged.EachOld
+	}
+	var err error
+	n.Hosted, err = blob.OpenHosted(hostedNames)
+	if err != nil {
+		return err
+	}
+	s := &n.Settings
+	n.Tokens, err = token.Open(token.Options{
+		Issuer: strings.TrimRight(s.PublicURL, "/"), Life: s.TokenLife, FS: n.Folder.Files, Now: system.Now, Random: system.Random, Log: n.Log,
+	})
+	return err
+}
+
+// deleteAfter is the time for which a picture of a cluster stays that nothing references any longer: another node may have begun to add it.
+const deleteAfter = 10 * time.Minute
 
 // keepBundles stores this program's network bundles in the folder, in case a program with another network opens it later. It removes
 // bundles that serve no application any longer.
@@ -205,7 +232,7 @@ func (n *Node) startLoops(ctx context.Context, work bool) error {
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
-	n.control = control.NewServer(n, operations.New)
+	n.control = control.NewServer(n, operations.New, n.forwardControl())
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
 	n.Begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
@@ -216,6 +243,9 @@ func (n *Node) startLoops(ctx context.Context, work bool) error {
 	})
 	if n.works = work; !work {
 		return nil
+	}
+	if n.Settings.Cluster != nil {
+		n.Begin(n.follow)
 	}
 	background := jobs.Background{Engine: &stepping{n.Engine, &n.quiet}, Pool: n.Pool, Now: system.Now, Pause: system.Pause, Log: n.Log}
 	n.Begin(background.Run)

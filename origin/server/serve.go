@@ -81,22 +81,53 @@ func runServe(cmd *cobra.Command, env *Env) error {
 		s.Workers = system.Cores()
 	}
 	system.ReserveThreads(2) // for refusals and reads while every core analyses
-	srv, err := Start(ctx, s, log)
+	for {
+		err := serve(ctx, cmd, env, &s, log)
+		if !errors.Is(err, ErrReopen) || ctx.Err() != nil {
+			if c, ok := s.Cluster.(io.Closer); ok {
+				err = errors.Join(err, c.Close())
+			}
+			return err
+		}
+		log.Info("opening the node again", "reason", err)
+	}
+}
+
+// serve opens the server and serves. ErrReopen: the caller must call serve again.
+func serve(ctx context.Context, cmd *cobra.Command, env *Env, s *Settings, log *slog.Logger) error {
+	if join := env.Options.Cluster; join != nil {
+		if err := join(ctx, env, s, log); err != nil {
+			return err
+		}
+	}
+	srv, err := Start(ctx, *s, log)
 	if err != nil {
 		return err
 	}
-	if first := env.Options.FirstApp; first != nil && first() {
-		if err := srv.Welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
-			if ctx.Err() != nil {
-				err = nil // the process was asked to stop during the start
-			}
-			return errors.Join(err, srv.Stop())
-		}
+	if s.Listener == nil {
+		s.Listen = srv.Listener.Addr().String() // if the node is opened again
 	}
-	if started := env.Options.Started; started != nil {
-		if err := started(srv, env.Stdout); err != nil {
-			return errors.Join(err, srv.Stop())
+	welcome := func(ctx context.Context) error {
+		if first := env.Options.FirstApp; first != nil && first() {
+			if err := srv.Welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
+				return err
+			}
 		}
+		if started := env.Options.Started; started != nil {
+			return started(srv, env.Stdout)
+		}
+		return nil
+	}
+	if s.Cluster != nil {
+		srv.welcome.Store(&welcome)
+		if srv.leads.Load() { // otherwise Lead does it
+			srv.Begin(srv.greet)
+		}
+	} else if err := welcome(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = nil // the process was asked to stop during the start
+		}
+		return errors.Join(err, srv.Stop())
 	}
 	srv.LogAudit()
 	log.Info("serving", "address", srv.Listener.Addr().String(), "data", s.Data, "public-url", srv.Settings.PublicURL, "version", Version)
@@ -115,6 +146,9 @@ func (srv *Server) await(ctx context.Context) error {
 		// Unacknowledged writes are lost, and acknowledged ones are on the disk: the process ends without closing anything, and the next
 		// start reads the disk.
 		return fmt.Errorf("writing to the data folder failed: %w", err)
+	case err := <-srv.left:
+		srv.Log.Info("stopping", "reason", err)
+		return errors.Join(err, srv.Stop())
 	case err := <-stuck:
 		return err // also without closing anything: closing could hang
 	case err := <-srv.served:

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -61,6 +62,9 @@ func Start(ctx context.Context, s Settings, log *slog.Logger) (_ *Server, err er
 		return nil, err
 	}
 	srv.loops.Go(func() { srv.served <- srv.http.Serve(srv.Listener) })
+	if c := s.Cluster; c != nil {
+		srv.loops.Go(func() { _ = srv.http.ServeNodes(c.Calls()) }) // ends with the node
+	}
 	return srv, nil
 }
 
@@ -81,6 +85,11 @@ func (srv *Server) wire() error {
 	if err != nil {
 		return err
 	}
+	var forward func(context.Context, *api.Request) (httpd.Forwarder, error)
+	var leads func(context.Context, *api.Request) error
+	if c := srv.Settings.Cluster; c != nil {
+		forward, leads = c.Forward, c.Leads
+	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts:        mounts,
 		Hosted:        srv.Files.Open,
@@ -94,7 +103,9 @@ func (srv *Server) wire() error {
 		Strict:        strict(srv.Settings.PublicURL),
 		BehindProxy:   srv.Settings.BehindProxy,
 		Full:          srv.Pool.Full,
-		Ready:         srv.Folder.Ready,
+		Ready:         srv.ready,
+		Forward:       forward,
+		Leads:         leads,
 		Doing:         srv.activity,
 		Version:       Version,
 		Module:        srv.module(),
@@ -107,6 +118,14 @@ func (srv *Server) wire() error {
 		Log:           srv.Log,
 	})
 	return err
+}
+
+// ready returns the reason why requests should go elsewhere, or nil.
+func (srv *Server) ready() error {
+	if err := srv.Folder.Ready(); err != nil || srv.Settings.Cluster == nil {
+		return err
+	}
+	return srv.Settings.Cluster.Ready()
 }
 
 // module returns the SHA-256 of the WebAssembly module that answers, or "" if the core runs natively.
@@ -172,6 +191,9 @@ func (srv *Server) Stop() error {
 	srv.stopOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 		defer cancel()
+		if c := srv.Settings.Cluster; c != nil {
+			c.Leave(ctx)
+		}
 		srv.stopErr = errors.Join(srv.http.Drain(ctx), srv.close())
 	})
 	return srv.stopErr

@@ -69,6 +69,7 @@ type Settings struct {
 	Copies func(app string) (api.SyncStatus, bool) // sync status of each replica in this process; nil: there are no replicas
 
 	Options Options
+	Cluster Cluster // nil: the node is not in a cluster
 	Network Network
 	Folder  data.Options // file systems with faults, in tests
 	Bundles fs.FS        // bundles of the network; nil: the program's

@@ -26,6 +26,7 @@ type TLSSettings struct {
 	Certificate, Key        string   // paths of PEM files
 	Domains                 []string // names of the certificate to get by ACME
 	Email, Cache, Directory string
+	Shared                  autocert.Cache // certificates that several machines share; nil: they are in the folder Cache
 
 	Authority *http.Client // client for the ACME server at Directory; nil: http.DefaultClient. Only tests set it
 }
@@ -79,8 +80,12 @@ func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name s
 	if cache == "" {
 		cache = filepath.Join(data, "acme")
 	}
+	store := s.Shared
+	if store == nil {
+		store = autocert.DirCache(cache)
+	}
 	manager := &autocert.Manager{
-		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(cache), HostPolicy: autocert.HostWhitelist(s.Domains...), Email: s.Email,
+		Prompt: autocert.AcceptTOS, Cache: store, HostPolicy: autocert.HostWhitelist(s.Domains...), Email: s.Email,
 	}
 	if s.Directory != "" {
 		manager.Client = &acme.Client{DirectoryURL: s.Directory, HTTPClient: s.Authority}

@@ -81,7 +81,7 @@ func pair(t *testing.T, f Folder) (c *Caller, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := NewServer(f, operations.New)
+	srv := NewServer(f, operations.New, nil)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	c = NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, Socket) })

@@ -23,7 +23,8 @@ type Server struct {
 }
 
 // NewServer returns a server of f. operation returns pointers to an operation's argument and result; see [Table.New].
-func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Server {
+// over, unless it is nil, returns a handler over that of the folder, which may send an operation elsewhere.
+func NewServer(f Folder, operation func(name string) (in, out any, ok bool), over func(local http.Handler) http.Handler) *Server {
 	srv := &Server{folder: f}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathBackup, srv.backup)
@@ -36,13 +37,16 @@ func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Se
 		}
 		srv.operate(w, r, in, out)
 	})
-	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var root http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerApp) != "" {
 			srv.call(w, r) // before the mux, which would clean the path
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
+	if over != nil {
+		root = over(root)
+	}
 	srv.http = http.Server{Handler: root, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	return srv
 }

@@ -23,7 +23,7 @@ const bootFile = "BOOT"
 const maxNote = 1 << 10
 
 // CheckAfterPowerLoss deletes damaged copies if the machine was restarted since the folder was last used, and stores the current boot id.
-// keep reports whether a blob is not a copy.
+// keep reports whether a blob is not a copy. It reads the pictures in the folder only.
 func (f *Folder) CheckAfterPowerLoss(ctx context.Context, boot string, keep func(blob.Hash) bool, log *slog.Logger) error {
 	before, err := system.ReadIn(f.folder, bootFile, maxNote)
 	switch {
@@ -34,7 +34,7 @@ func (f *Folder) CheckAfterPowerLoss(ctx context.Context, boot string, keep func
 	case boot != "" && string(before) == boot:
 		return nil
 	default:
-		if err := removeDamaged(ctx, f.Blobs, keep, log); err != nil {
+		if err := removeDamaged(ctx, f.local, keep, log); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@
 package data
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,12 +49,21 @@ type Options struct {
 	BlobFS  func(blob.FS) blob.FS // wraps the files of the blobs; nil: unwrapped
 }
 
+// Blobs is the store of a folder's pictures. *blob.Folder implements it.
+type Blobs interface {
+	blob.Blobs
+
+	// OpenAt returns a reader of parts of a blob; see [blob.Folder.OpenAt].
+	OpenAt(ctx context.Context, h blob.Hash) (blob.ReaderAt, error)
+}
+
 // Folder is an open data folder.
 type Folder struct {
 	Dir    string // absolute path
 	Files  blob.FS
 	Store  *pebblekv.Store
-	Blobs  *blob.Folder
+	Blobs  Blobs // the pictures: those of the folder, unless [Folder.UseBlobs] was called
+	local  *blob.Folder
 	folder *system.Folder
 	unlock func() error
 }
@@ -103,9 +113,13 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 		f.Files = o.BlobFS(f.Files)
 	}
 	f.Files = spaceGuard{f.Files, f.Store}
-	f.Blobs, err = blob.OpenFolder(f.Files, blob.Options{})
+	f.local, err = blob.OpenFolder(f.Files, blob.Options{})
+	f.Blobs = f.local
 	return f, err
 }
+
+// UseBlobs makes another store the one of the pictures. over returns it for the store of the folder.
+func (f *Folder) UseBlobs(over func(local *blob.Folder) Blobs) { f.Blobs = over(f.local) }
 
 // ErrUnwritable is returned by [Open] if the folder cannot be opened because it does not accept writes.
 var ErrUnwritable = errors.New("the data folder takes no writes")

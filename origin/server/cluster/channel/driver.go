@@ -53,7 +53,9 @@ type Driver struct {
 	term    context.Context    // ends with the term of the newest claim
 	end     context.CancelFunc // ends term
 	shown   Progress
-	changed chan struct{} // closed when serving or shown.Claim changes
+	newest  Claim
+	changed chan struct{}      // closed when serving or newest changes
+	unwatch context.CancelFunc // ends the present watch
 }
 
 // Progress describes the records that a node has applied.
@@ -61,7 +63,12 @@ type Progress struct {
 	Revision int64 // last revision that the node has seen
 	Position Position
 	Bytes    int64 // bytes of the records since the start of the driver
-	Claim    int64 // revision of the newest claim that the node has seen; 0: none
+}
+
+// Claim is a claim of a node.
+type Claim struct {
+	Revision int64  // 0: no node has claimed
+	Self     string // Options.Self of the node
 }
 
 // OpenDriver opens a store with its driver. It sets Wake of the store's options. Errors: those of [Open].
@@ -73,7 +80,8 @@ func OpenDriver(o Options, do DriverOptions) (*Driver, error) {
 		return nil, err
 	}
 	at, _ := d.Store.Position()
-	d.shown = Progress{Revision: at.Revision, Position: at, Claim: at.Term}
+	d.shown = Progress{Revision: at.Revision, Position: at}
+	d.unwatch = func() {}
 	d.term, d.end = context.WithCancel(context.Background())
 	return d, nil
 }
@@ -108,11 +116,29 @@ func (d *Driver) Run(ctx context.Context, m Machine) error {
 	return err
 }
 
-// Serving returns the term in which the machine writes; 0: it does not. changed is closed when the result, or the newest claim, changes.
-func (d *Driver) Serving() (term int64, changed <-chan struct{}) {
+// Serving returns the term in which the machine writes; 0: it does not. newest is the newest claim that this node knows. changed is closed when
+// one of them changes.
+func (d *Driver) Serving() (term int64, newest Claim, changed <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.serving, d.changed
+	return d.serving, d.newest, d.changed
+}
+
+// Rewatch starts the watch again, with the present client.
+func (d *Driver) Rewatch() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unwatch()
+}
+
+// learn notes a claim.
+func (d *Driver) learn(c Claim) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.Revision > d.newest.Revision {
+		d.newest = c
+		d.turned()
+	}
 }
 
 // Progress returns how far the node has applied the records.
@@ -187,9 +213,12 @@ func (d *Driver) pass(ctx context.Context, careful bool) error {
 
 // revision returns etcd's revision.
 func (d *Driver) revision(ctx context.Context) (int64, error) {
-	res, err := d.Client().Get(ctx, string(Primary), clientv3.WithKeysOnly())
+	res, err := d.Client().Get(ctx, string(Primary))
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errEtcd, err)
+	}
+	for _, x := range res.Kvs {
+		d.learn(Claim{x.ModRevision, string(x.Value)})
 	}
 	return res.Header.Revision, nil
 }
@@ -235,6 +264,9 @@ func (d *Driver) explain(err error) error {
 func (d *Driver) watch(ctx context.Context, from int64) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	d.mu.Lock()
+	d.unwatch = stop
+	d.mu.Unlock()
 	for res := range d.Client().Watch(ctx, "0/", clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithFragment()) {
 		if res.CompactRevision != 0 {
 			return ErrCompacted
@@ -292,18 +324,17 @@ func (d *Driver) show(ctx context.Context, x *mvccpb.KeyValue, records int64) er
 	d.shown.Revision = max(d.shown.Revision, e.Revision)
 	d.shown.Bytes += int64(len(e.Value))
 	d.shown.Position, _ = d.Store.Position()
-	if e.Key == Primary {
-		d.shown.Claim = max(d.shown.Claim, e.Revision)
-		d.turned()
-	}
 	d.mu.Unlock()
+	if e.Key == Primary {
+		d.learn(Claim{e.Revision, string(e.Value)})
+	}
 	if role == Leads {
 		d.begin(ctx, e.Revision)
 	}
 	return nil
 }
 
-// turned signals a change of serving or of the newest claim. The caller holds mu.
+// turned signals a change of serving or newest. The caller holds mu.
 func (d *Driver) turned() {
 	close(d.changed)
 	d.changed = make(chan struct{})
@@ -337,15 +368,14 @@ func (d *Driver) begin(ctx context.Context, term int64) {
 func (d *Driver) follow(ctx context.Context) error {
 	d.mu.Lock()
 	lead := d.lead
+	if d.lead, d.serving = nil, 0; lead != nil {
+		d.turned()
+	}
 	d.mu.Unlock()
 	if lead == nil {
 		return nil
 	}
 	err := <-lead // its Commits have failed already
-	d.mu.Lock()
-	d.lead, d.serving = nil, 0
-	d.turned()
-	d.mu.Unlock()
 	if err != nil && !errors.Is(err, kv.ErrFollows) {
 		return fmt.Errorf("lead: %w", err)
 	}

@@ -123,7 +123,7 @@ func members(t *testing.T, n int) (nodes []*real) {
 
 func (x *real) startMember() {
 	var err error
-	if x.Member, err = member.Start(context.Background(), x.options); err != nil {
+	if x.Member, err = member.Start(x.options); err != nil {
 		x.t.Error(err)
 	}
 }
@@ -169,7 +169,7 @@ func primary(t *testing.T, nodes []*real) (p *real) {
 	until(t, "a primary", func() bool {
 		for _, x := range nodes {
 			if x.stop != nil {
-				if term, _ := x.Serving(); term != 0 {
+				if term, _, _ := x.Serving(); term != 0 {
 					p = x
 					return true
 				}

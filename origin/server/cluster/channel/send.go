@@ -73,7 +73,7 @@ func (d *Driver) claim(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		leads, changed := d.Leads()
-		_, turned := d.Serving()
+		_, _, turned := d.Serving()
 		if t, ok := d.Store.Claim(); ok && leads {
 			if _, _, _, err := d.try(ctx, t); err != nil {
 				d.Log.Debug("cannot claim", "error", err)

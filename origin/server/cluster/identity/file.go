@@ -42,7 +42,8 @@ type File struct {
 	// EtcdStarted reports whether this node has ever started its etcd member. If so and etcd's folder is missing, the member must not start: it has
 	// forgotten its votes. The caller sets it before the first start.
 	EtcdStarted bool   `json:"etcd_started"`
-	Peers       []Node `json:"peers,omitempty"` // other nodes when the file was written, to find the cluster again
+	PublicURL   string `json:"public_url,omitempty"` // the same at all nodes; "": not known yet
+	Peers       []Node `json:"peers,omitempty"`      // other nodes when the file was written, to find the cluster again
 }
 
 // Cluster is the part of a [File] that is the same on every node.

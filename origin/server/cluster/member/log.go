@@ -9,7 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logger returns etcd's logger. Its lines go to log. etcd reports each step of its work as information, which is shown at debug.
+// logger returns etcd's logger. Its lines go to log. etcd reports each step of its work, and much that passes,
+// as information and warnings, which are shown at debug.
 func logger(log *slog.Logger, fatal func(error)) *zap.Logger {
 	return zap.New(core{log.With("part", "etcd")}, zap.WithFatalHook(ending{fatal}))
 }
@@ -21,7 +22,8 @@ type core struct{ log *slog.Logger }
 var levels = map[zapcore.Level]slog.Level{
 	zapcore.DebugLevel: slog.LevelDebug - 4,
 	zapcore.InfoLevel:  slog.LevelDebug,
-	zapcore.WarnLevel:  slog.LevelInfo,
+	zapcore.WarnLevel:  slog.LevelDebug,
+	zapcore.ErrorLevel: slog.LevelWarn,
 }
 
 func level(l zapcore.Level) slog.Level {

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/features"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 )
 
 // Dir is the folder of etcd's files in a data folder.
@@ -36,6 +39,7 @@ const (
 // Certificates are the files of a node's certificate.
 type Certificates struct {
 	Authority, Certificate, Key string // paths of PEM files
+	Name                        string // common name of the certificates of nodes
 }
 
 // Options are the settings of a member. All are required, except those whose comment gives a meaning of 0 or "".
@@ -48,6 +52,7 @@ type Options struct {
 	Joins        bool              // the cluster exists, and has this member already
 	Certificates *Certificates     // nil: no TLS, for tests on one machine
 	Election     time.Duration     // 0: DefaultElection
+	Compares     bool              // the other members serve, so the member compares its store with theirs before it takes part
 	Log          *slog.Logger
 
 	// Fatal is called when etcd cannot continue, before the process ends. nil: nothing is called.
@@ -105,7 +110,8 @@ func config(o Options) (*embed.Config, error) {
 	if !ok {
 		return nil, errors.New("etcd has no feature gates")
 	}
-	err = gates.SetFromMap(map[string]bool{string(features.InitialCorruptCheck): true, string(features.CompactHashCheck): true})
+	// Members that start at the same time would wait for each other's answer to the first check, 7 s for each.
+	err = gates.SetFromMap(map[string]bool{string(features.InitialCorruptCheck): o.Compares, string(features.CompactHashCheck): true})
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +119,8 @@ func config(o Options) (*embed.Config, error) {
 	if f := o.Certificates; f != nil {
 		c.PeerTLSInfo = transport.TLSInfo{CertFile: f.Certificate, KeyFile: f.Key, TrustedCAFile: f.Authority, ClientCertAuth: true}
 		c.ClientTLSInfo = c.PeerTLSInfo
+		c.PeerTLSInfo.AllowedCNs = []string{f.Name} // otherwise the operator's certificate could be that of a member
+		c.PeerTLSInfo.SkipClientSANVerify = true    // the address of a connection may be another one than that of the node
 		c.TlsMinVersion = "TLS1.3"
 	}
 	c.EnableGRPCGateway = false
@@ -163,8 +171,46 @@ func urlOf(node string, after int) (string, error) {
 	return u.String(), err
 }
 
-// Start starts the member, and waits until it takes part in its cluster or ctx ends.
-func Start(ctx context.Context, o Options) (*Member, error) {
+// Exists reports whether a data folder has the files of a member that was started.
+func Exists(dataDir string) bool { return wal.Exist(filepath.Join(dataDir, Dir, "member", "wal")) }
+
+// ErrNone is returned by LastEntry for a data folder without a member.
+var ErrNone = errors.New("the folder has no files of etcd")
+
+// LastEntry returns the number of the last entry of Raft that the member in a data folder has. The member must not run.
+func LastEntry(dataDir string) (uint64, error) {
+	if !Exists(dataDir) {
+		return 0, ErrNone
+	}
+	dir := filepath.Join(dataDir, Dir, "member")
+	lg := zap.NewNop()
+	saved, err := wal.ValidSnapshotEntries(lg, filepath.Join(dir, "wal"))
+	if err != nil || len(saved) == 0 {
+		return 0, err
+	}
+	newest := saved[len(saved)-1]
+	w, err := wal.OpenForRead(lg, filepath.Join(dir, "wal"), newest)
+	if err != nil {
+		return 0, err
+	}
+	_, _, entries, err := w.ReadAll()
+	_ = w.Close() // it also closes a file that reading does not open, and fails
+	if err != nil || len(entries) == 0 {
+		return newest.GetIndex(), err
+	}
+	return entries[len(entries)-1].GetIndex(), nil
+}
+
+// Dial returns a client of the members at the given URLs.
+func Dial(urls []string, certificates *tls.Config, log *slog.Logger) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: urls, TLS: certificates, AutoSyncInterval: 30 * time.Second, DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		Logger: logger(log, nil),
+	})
+}
+
+// Start starts the member. It returns before the member takes part in its cluster, for which it needs a majority.
+func Start(o Options) (*Member, error) {
 	c, err := config(o)
 	if err != nil {
 		return nil, err
@@ -174,15 +220,6 @@ func Start(ctx context.Context, o Options) (*Member, error) {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	m := &Member{Server: e.Server, etcd: e}
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-e.Server.StopNotify():
-		return nil, errors.Join(errors.New("etcd ended at its start"), m.Close())
-	case err := <-e.Err():
-		return nil, errors.Join(fmt.Errorf("etcd: %w", err), m.Close())
-	case <-ctx.Done():
-		return nil, errors.Join(ctx.Err(), m.Close())
-	}
 	m.Client = v3client.New(e.Server)
 	return m, nil
 }

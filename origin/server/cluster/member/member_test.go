@@ -13,7 +13,7 @@ func TestOptions(t *testing.T) {
 	files := &Certificates{Authority: "a.pem", Certificate: "c.pem", Key: "k.pem"}
 	c, err := config(Options{
 		Data: t.TempDir(), Name: "n1", Address: "127.0.0.1:7000", Peers: map[string]string{"n1": "127.0.0.1:7000"}, Cluster: "c",
-		Certificates: files, Log: slog.New(slog.DiscardHandler),
+		Certificates: files, Compares: true, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func (n *node) crash(power bool) {
 	if power {
 		n.disk = n.disk.cut(n.rng)
 	} else {
-		n.disk = &disk{n.disk.batches[:len(n.disk.batches):len(n.disk.batches)], n.disk.durable}
+		n.disk = n.disk.copy() // opening a store makes all durable that it finds
 	}
 	n.dead = true
 	n.store.Resign(errCrash)
