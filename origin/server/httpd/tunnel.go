@@ -40,7 +40,7 @@ func (t *stream) join(near net.Conn, far io.ReadWriteCloser) {
 	defer func() { _ = t.Close() }()
 	past := time.Unix(1, 0)
 	unhook := context.AfterFunc(t.s.live, func() {
-		_ = near.SetReadDeadline(past)
+		_ = t.conn.SetReadDeadline(past) // the library may have released near
 		_ = far.Close()
 	})
 	defer unhook()
