@@ -16,6 +16,6 @@
 // A node applies what its watch shows, its own records included, and stores the position in the same batch. No batch is synced here: what a
 // power failure takes, the watch shows again. So etcd may compact only what the living nodes have synced.
 //
-// The package starts no goroutine and knows no network. [Store] is one node's part; its caller sends transactions and passes on the events of a
-// watch.
+// [Store] is one node's part without a network: its caller sends transactions and passes on the events of a watch. [Driver] is this caller, with a
+// client of etcd.
 package channel
