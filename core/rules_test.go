@@ -68,6 +68,9 @@ func TestImportsPointInward(t *testing.T) {
 					if strings.HasPrefix(imported, "github.com/nlpodyssey/spago/") && p.ImportPath != heads {
 						t.Errorf("%s imports %s: only %s knows spago", p.ImportPath, imported, heads)
 					}
+					if isOfCluster(imported) && !isOfCluster(p.ImportPath) && p.ImportPath != module+"/origin/program" {
+						t.Errorf("%s imports %s: only the origin's program has clusters, so that the edge's does not grow", p.ImportPath, imported)
+					}
 					if imported == heads && from != "origin/server" && from != "origin" {
 						t.Errorf("%s imports %s: the module and the pages have no spago", p.ImportPath, imported)
 					}
@@ -75,6 +78,16 @@ func TestImportsPointInward(t *testing.T) {
 			}
 		})
 	}
+}
+
+// isOfCluster reports whether a package serves only clusters.
+func isOfCluster(path string) bool {
+	for _, prefix := range []string{module + "/origin/server/cluster", module + "/origin/server/s3", "go.etcd.io/", "github.com/minio/minio-go/"} {
+		if path == prefix || strings.HasPrefix(path, strings.TrimSuffix(prefix, "/")+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // onnx are packages of models that no program has: the bake reads ONNX files, and programs read plans.

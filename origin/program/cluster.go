@@ -420,7 +420,7 @@ func (o *origin) openCluster(ctx context.Context, env *server.Env, s *server.Set
 		}
 	}
 	o.cluster, err = cluster.Open(ctx, cluster.Options{
-		Data: s.Data, PublicURL: s.PublicURL, Version: server.Version, Log: log,
+		Data: s.Data, PublicURL: s.PublicURL, Version: server.Version, Log: log, Collectors: store.Collectors(),
 		Blobs: func(_ *blob.Folder, leads func(context.Context) error) data.Blobs {
 			pictures.leads = leads
 			return pictures

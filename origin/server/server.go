@@ -77,6 +77,9 @@ func (srv *Server) wire() error {
 	if engine, ok := srv.Engine.(renewing); ok {
 		registry.MustRegister(renewals(engine)...)
 	}
+	if c, ok := srv.Settings.Cluster.(interface{ Collectors() []prometheus.Collector }); ok {
+		registry.MustRegister(c.Collectors()...)
+	}
 	token, err := openMetricsToken(srv.Settings.MetricsToken, system.Now, srv.Log)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -49,6 +50,8 @@ type Options struct {
 
 	// Blobs returns the store of the pictures over those in the folder. nil: the folder's, for tests.
 	Blobs func(local *blob.Folder, leads func(ctx context.Context) error) data.Blobs
+
+	Collectors []prometheus.Collector // further metrics of the node
 
 	// Leading is called in a goroutine when the node begins to lead. ctx ends with the term. nil: nothing is called.
 	Leading func(ctx context.Context)

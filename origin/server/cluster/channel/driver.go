@@ -54,6 +54,7 @@ type Driver struct {
 	end     context.CancelFunc // ends term
 	shown   Progress
 	newest  Claim
+	took    time.Duration      // time from the newest claim of this node until its machine wrote
 	changed chan struct{}      // closed when serving or newest changes
 	unwatch context.CancelFunc // ends the present watch
 }
@@ -122,6 +123,13 @@ func (d *Driver) Serving() (term int64, newest Claim, changed <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.serving, d.newest, d.changed
+}
+
+// Took returns the time from the newest claim of this node until its machine wrote.
+func (d *Driver) Took() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.took
 }
 
 // Rewatch starts the watch again, with the present client.
@@ -354,7 +362,7 @@ func (d *Driver) begin(ctx context.Context, term int64) {
 		if err == nil {
 			d.mu.Lock()
 			if d.lead == lead {
-				d.serving = term
+				d.serving, d.took = term, system.Now().Sub(began)
 				d.turned()
 			}
 			d.mu.Unlock()
