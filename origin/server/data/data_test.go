@@ -241,7 +241,7 @@ func TestFaultFailedSyncOfPicture(t *testing.T) {
 			if _, err := put(f, "later"); !errors.Is(err, kv.ErrFailed) {
 				t.Errorf("a later picture: %v, want ErrFailed", err)
 			}
-			if err := f.Blobs.PutLazy(t.Context(), []byte("lazy"), blob.Sum([]byte("lazy"))); !errors.Is(err, kv.ErrFailed) {
+			if err := f.local.PutLazy(t.Context(), []byte("lazy"), blob.Sum([]byte("lazy"))); !errors.Is(err, kv.ErrFailed) {
 				t.Errorf("a later copy: %v, want ErrFailed", err)
 			}
 			if _, _, err := hosted.Add(t.Context(), blob.AppID{}, []byte("good"), "image/png", time.Time{}); !errors.Is(err, kv.ErrFailed) {
