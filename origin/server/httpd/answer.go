@@ -54,6 +54,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 	for _, f := range res.Header {
 		switch {
 		case f.Name == headerApplied && !isFromNode(ctx):
+			connOf(ctx).unapplied = f.Value == "0" && s.o.Forward != nil
 			continue
 		case f.Name == exposeHeaders:
 			f.Value = ownExposed + f.Value

@@ -63,15 +63,16 @@ const nodeConns = 4
 
 // conn is one connection of a gate.
 type conn struct {
-	net.Conn          // raw, or TLS over it
-	raw      net.Conn // the socket
-	gate     *gate
-	client   string       // the client's network, for perIP
-	drain    bool         // keep reading after the last answer, so that the client receives it
-	phase    atomic.Int32 // silent, arriving, serving or writing
-	unserved func()       // ends a call whose WebSocket has not begun; nil: none
-	answer   *share       // memory of the current answer; nil: none
-	ended    bool         // the client has stopped sending; used by the reading goroutine
+	net.Conn           // raw, or TLS over it
+	raw       net.Conn // the socket
+	gate      *gate
+	client    string       // the client's network, for perIP
+	drain     bool         // keep reading after the last answer, so that the client receives it
+	phase     atomic.Int32 // silent, arriving, serving or writing
+	unserved  func()       // ends a call whose WebSocket has not begun; nil: none
+	unapplied bool         // the current answer is that of a call that wrote nothing, because another node writes
+	answer    *share       // memory of the current answer; nil: none
+	ended     bool         // the client has stopped sending; used by the reading goroutine
 
 	// Deadlines of the current answer; see Write.
 	each   time.Duration // time for the client to take one chunk; 0: the library's deadlines apply

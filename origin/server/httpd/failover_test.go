@@ -180,3 +180,63 @@ func TestNodesOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// deposed answers the first calls as a node whose calls write nothing any more, and later ones as echo does.
+type deposed struct {
+	echo
+	left int
+}
+
+func (d *deposed) Serve(ctx context.Context, r *api.Request) api.Response {
+	res := d.echo.Serve(ctx, r)
+	if d.left--; d.left >= 0 {
+		res = d.Refuse(r, api.ErrBusy)
+		res.Header = append(res.Header, api.Field{Name: headerApplied, Value: "0"})
+	}
+	return res
+}
+
+// TestCallThatWroteNothing: a server that leads answers a call as not applied, because another node has taken over. The client gets the other
+// node's answer, or this server's if it leads again. Without another node the client gets the refusal.
+func TestCallThatWroteNothing(t *testing.T) {
+	_, heard := startNode(t, live(&echo{}))
+	other := to(t, heard.Addr().String())
+	for _, tt := range []struct {
+		name     string
+		refusals int // calls that this server answers as not applied
+		after    int // decisions after which the other node answers; 0: it never does
+		status   int
+	}{
+		{"another node leads", 1, 1, 200},
+		{"this one leads again", 1, 0, 200},
+		{"this one leads again, and then another one", 2, 2, 200},
+		{"none leads", 100, 0, 400}, // the status of echo,
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &deposed{left: tt.refusals}
+			o := options(h)
+			decided := 0
+			o.Forward = func(ctx context.Context, r *api.Request) (Forwarder, error) {
+				if decided++; tt.after > 0 && decided > tt.after {
+					return other(ctx, r)
+				}
+				return nil, nil
+			}
+			s, address := start(t, o)
+			for _, raw := range []string{
+				"POST /v2/x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
+				"POST /v2/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			} {
+				h.left, decided = tt.refusals, 0
+				res, body, err := ask(t, address, raw)
+				if err != nil || res.StatusCode != tt.status || res.Header.Get(headerApplied) != "" || tt.status == 200 && !strings.Contains(body, `"body":5`) {
+					t.Errorf("%.40q: %v %v %s, want %d", raw, err, res, body, tt.status)
+				}
+			}
+			if s.bodies.Free() != s.o.BodyBudget {
+				t.Error("the bodies keep their memory")
+			}
+			releases(t, s)
+		})
+	}
+}

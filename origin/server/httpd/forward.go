@@ -195,6 +195,36 @@ func (s *Server) pass(ctx *fasthttp.RequestCtx, id *string, r *api.Request, b *b
 	return p.res.StatusCode, late, nil
 }
 
+// repeats is the maximum number of times that a server decides again about a call which wrote nothing. Each time another node may write.
+const repeats = 3
+
+// elsewhere answers a call again that this server has answered, but which wrote nothing because another node writes since. b is its body.
+func (s *Server) elsewhere(ctx *fasthttp.RequestCtx, id *string, r *api.Request, b *body) (status int, late *stream) {
+	c := connOf(ctx)
+	for n := 0; c.unapplied && n < repeats; n++ {
+		c.unapplied = false
+		ctx.Response.Reset()
+		if c.answer != nil {
+			c.answer.Settle(0)
+		}
+		forward, err := s.decide(ctx, r)
+		switch {
+		case err != nil:
+		case forward != nil:
+			status, late, err = s.pass(ctx, id, r, b, forward)
+		default:
+			c.enter(serving)
+			status, late = s.route(ctx, *id, r)
+		}
+		if err != nil {
+			res := s.refuse(r, err)
+			status = s.write(ctx, *id, &res)
+		}
+	}
+	c.unapplied = false
+	return status, late
+}
+
 // passError returns the refusal for a call without an answer.
 func (s *Server) passError(p *passage, err error) error {
 	left := p.ctx.Err() != nil

@@ -284,7 +284,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	case forward == nil:
 		c.enter(serving)
 		r.Body = b.bytes
-		status, late = s.route(ctx, id, &r)
+		if status, late = s.route(ctx, id, &r); c.unapplied {
+			status, late = s.elsewhere(ctx, &id, &r, &b)
+		}
 	}
 }
 
