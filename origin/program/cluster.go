@@ -2,13 +2,16 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -54,25 +57,41 @@ type clusterFlags struct {
 
 func (f *clusterFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.data, "data", "", "data `folder`")
-	cmd.Flags().StringVar(&f.address, "address", "", "`HOST:PORT` at which the other machines reach this one")
+	cmd.Flags().StringVar(&f.address, "address", "", "`HOST:PORT` at which the other machines reach this one; a name is looked up once")
 	cmd.Flags().StringVar(&f.blobCache, "blob-cache", "10GB", "maximum `size` of the pictures that this machine stores locally")
 }
 
 // check returns the address and the size of the cache. Its errors are usage errors.
-func (f *clusterFlags) check() (a identity.Address, cache int64, err error) {
+func (f *clusterFlags) check(ctx context.Context) (a identity.Address, cache int64, err error) {
 	if f.data == "" {
 		return a, 0, server.Usagef("--data is required")
 	}
 	if f.address == "" {
 		return a, 0, server.Usagef("--address is required: HOST:PORT at which the other machines reach this one")
 	}
-	if a, err = identity.ParseAddress(f.address); err != nil {
+	if a, err = identity.ParseAddress(f.address); err == nil {
+		a.Host, err = addressOf(ctx, a.Host)
+	}
+	if err != nil {
 		return a, 0, server.Usagef("--address: %w", err)
 	}
 	if cache, err = server.ParseSize(f.blobCache); err != nil {
 		return a, 0, server.Usagef("--blob-cache: %w", err)
 	}
 	return a, cache, nil
+}
+
+// addressOf returns the IP address of a host, an IPv4 address if it has one.
+func addressOf(ctx context.Context, host string) (string, error) {
+	all, err := system.Resolve(ctx, host)
+	if err != nil {
+		return "", err
+	}
+	slices.SortStableFunc(all, func(a, b netip.Addr) int { return cmp.Compare(a.Unmap().BitLen(), b.Unmap().BitLen()) })
+	if len(all) == 0 {
+		return "", fmt.Errorf("host %q has no address", host)
+	}
+	return all[0].Unmap().String(), nil
 }
 
 func newClusterCreate(env *server.Env) *cobra.Command {
@@ -89,7 +108,7 @@ The bucket must exist and be empty. Anyone who can read it can see the pictures.
   {prog} cluster create --data ./data --address 10.0.0.1:7946 --s3 http://127.0.0.1:7070/sightline --s3-credentials ./s3.ini`,
 		Args: server.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			address, cache, err := f.check()
+			address, cache, err := f.check(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -243,7 +262,7 @@ machines: it copies the data of another node and follows it.`,
 		Example: `  {prog} cluster join TOKEN --data ./data --address 10.0.0.2:7946`,
 		Args:    cli.OneArgument("the token"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			address, cache, err := f.check()
+			address, cache, err := f.check(cmd.Context())
 			if err != nil {
 				return err
 			}

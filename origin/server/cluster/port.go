@@ -86,7 +86,13 @@ func (c *Cluster) listen(ctx context.Context) (*port, error) {
 		},
 		ReadHeaderTimeout: handshakeTime, IdleTimeout: 2 * idleTime, ErrorLog: slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug),
 	}
-	secure := c.credentials.ServerTLS(callProtocol, orderProtocol)
+	secure, orders := c.credentials.ServerTLS(callProtocol, orderProtocol), c.credentials.ServerTLS(orderProtocol)
+	secure.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if p.calls.Load() == nil { // no server takes calls yet. The other node learns it from the handshake, before it sends one
+			return orders, nil
+		}
+		return nil, nil
+	}
 	p.loops.Go(func() {
 		for {
 			raw, err := l.Accept()
