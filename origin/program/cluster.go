@@ -389,7 +389,7 @@ func printClusterStatus(env *server.Env, s *cluster.Status) error {
 func (o *origin) joinCluster(ctx context.Context, env *server.Env, s *server.Settings, log *slog.Logger) error {
 	if o.cluster == nil {
 		file, err := identity.Load(s.Data)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || !system.IsDir(s.Data) {
 			return nil
 		}
 		if err == nil {
