@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -17,43 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/origin/server/cluster/channel"
+	"github.com/sightline-dev/sightline/origin/server/cluster/clustertest"
 	"github.com/sightline-dev/sightline/origin/server/cluster/member"
 )
-
-// until waits until ready returns true. etcd has its own clock and sockets, so a test waits for conditions.
-func until(t *testing.T, what string, ready func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
-// addresses returns addresses of nodes on loopback whose three ports are free.
-func addresses(t *testing.T, n int) (all []string) {
-	t.Helper()
-	for len(all) < n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		free := !slices.Contains(all, near(port, -2)) && !slices.Contains(all, near(port, -1)) && !slices.Contains(all, near(port, 1)) && !slices.Contains(all, near(port, 2))
-		for after := 1; after <= 2 && free; after++ {
-			next, err := net.Listen("tcp", near(port, after))
-			if free = err == nil; free {
-				free = next.Close() == nil
-			}
-		}
-		if l.Close(); free {
-			all = append(all, near(port, 0))
-		}
-	}
-	return all
-}
-
-func near(port, after int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+after)) }
 
 // machine counts the batches and the roles of a node.
 type machine struct {
@@ -96,7 +60,7 @@ type real struct {
 // members starts nodes whose etcds form a cluster.
 func members(t *testing.T, n int) (nodes []*real) {
 	t.Helper()
-	at := addresses(t, n)
+	at := clustertest.Addresses(t, n)
 	peers := map[string]string{}
 	for i, a := range at {
 		peers[fmt.Sprint("n", i)] = a
@@ -166,7 +130,7 @@ func (x *real) close() {
 // primary waits until a node writes.
 func primary(t *testing.T, nodes []*real) (p *real) {
 	t.Helper()
-	until(t, "a primary", func() bool {
+	clustertest.Until(t, "a primary", func() bool {
 		for _, x := range nodes {
 			if x.stop != nil {
 				if term, _, _ := x.Serving(); term != 0 {
@@ -227,7 +191,7 @@ func TestDriver(t *testing.T) {
 				}
 			})
 		}
-		until(t, "some writes", func() bool {
+		clustertest.Until(t, "some writes", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(acknowledged) > before+100
@@ -246,7 +210,7 @@ func TestDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range nodes {
-		until(t, "the last record at "+x.options.Name, func() bool { return x.has("last") })
+		clustertest.Until(t, "the last record at "+x.options.Name, func() bool { return x.has("last") })
 		for _, key := range acknowledged {
 			if !x.has(key) {
 				t.Errorf("%s lacks the acknowledged %s", x.options.Name, key)
@@ -277,7 +241,7 @@ func TestDriverCatchesUp(t *testing.T) {
 		}
 	}
 	late.startDriver()
-	until(t, "the last record", func() bool { return late.has("key-1199") })
+	clustertest.Until(t, "the last record", func() bool { return late.has("key-1199") })
 
 	late.stop()
 	if err := <-late.ended; err != nil {
