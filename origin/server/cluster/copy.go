@@ -26,11 +26,13 @@ import (
 //
 //	POST /checkpoint ─▶ DIR/checkpoints/ID/…   links to the files of the other node's store, at one moment
 //	GET each file that DIR/store.copy/ lacks   a second copy fetches only what has changed
-//	DIR/store.copy ─▶ DIR/store                once all have their hashes
+//	DIR/store ─▶ DIR/store.old                 once all have their hashes
+//	DIR/store.copy ─▶ DIR/store                a process that ends before finds no store, and copies again
 const (
 	checkpointsDir = "checkpoints"
 	copyDir        = "store.copy"
 	storeDir       = "store"
+	oldDir         = "store.old"
 )
 
 // checkpoint describes a checkpoint.
@@ -225,13 +227,7 @@ func (c *Cluster) copyFrom(ctx context.Context, n identity.Node) error {
 		err = system.SyncDisk(c.o.Data)
 	}
 	if err == nil {
-		err = c.folder.RemoveAll(storeDir)
-	}
-	if err == nil {
-		err = c.folder.Rename(copyDir, storeDir)
-	}
-	if err == nil {
-		err = system.SyncDisk(c.o.Data)
+		err = c.replaceStore()
 	}
 	if err == nil {
 		c.known.mu.Lock()
@@ -241,6 +237,24 @@ func (c *Cluster) copyFrom(ctx context.Context, n identity.Node) error {
 		}
 		c.known.mu.Unlock()
 		c.o.Log.Info("copied the store of another node", "node", n.Address.String(), "files", len(cp.Files), "fetched", fetched, "took", system.Now().Sub(began))
+	}
+	return err
+}
+
+// replaceStore makes the copy the folder's store. The folder never has a store without some of its files.
+func (c *Cluster) replaceStore() error {
+	err := c.folder.RemoveAll(oldDir)
+	if err == nil {
+		err = c.folder.Rename(storeDir, oldDir)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = c.folder.Rename(copyDir, storeDir)
+	}
+	if err == nil {
+		err = system.SyncDisk(c.o.Data)
+	}
+	if err == nil {
+		err = c.folder.RemoveAll(oldDir)
 	}
 	return err
 }
