@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -85,8 +86,13 @@ func (c *Cluster) admit(ctx context.Context, in identity.JoinRequest) (out ident
 	if err := in.Check(system.Now()); err != nil {
 		return out, err
 	}
-	for _, k := range c.known.list() {
-		if k.Address == in.Address {
+	records, err := e.Get(ctx, nodePrefix, clientv3.WithPrefix())
+	if err != nil {
+		return out, fmt.Errorf("the cluster cannot admit a node at present, try again: %w", err)
+	}
+	for _, x := range records.Kvs {
+		var k record
+		if json.Unmarshal(x.Value, &k) == nil && k.Address == in.Address {
 			return out, fmt.Errorf("another node of the cluster has the address %s: give this node another one with --address", in.Address)
 		}
 	}
@@ -140,7 +146,7 @@ func (c *Cluster) reach(ctx context.Context, in identity.JoinRequest) error {
 }
 
 // Join lets this machine join the cluster of a token. It writes the folder dir, which must be new or empty.
-func Join(ctx context.Context, dir, token string, address identity.Address, blobCache int64, version string) (*identity.File, error) {
+func Join(ctx context.Context, dir, token string, address identity.Address, blobCache int64, version string) (_ *identity.File, err error) {
 	t, err := identity.ParseToken(token)
 	if err != nil {
 		return nil, err
@@ -149,6 +155,15 @@ func Join(ctx context.Context, dir, token string, address identity.Address, blob
 	if err != nil {
 		return nil, err
 	}
+	existed := system.IsDir(dir)
+	if err := system.NewFolder(dir); err != nil { // before the token is used up
+		return nil, err
+	}
+	defer func() {
+		if err != nil && !existed {
+			err = errors.Join(err, removeFolder(dir))
+		}
+	}()
 	l, err := system.Listen(ctx, address.String())
 	if err != nil {
 		return nil, fmt.Errorf("--address: %w", err)
@@ -178,10 +193,16 @@ func Join(ctx context.Context, dir, token string, address identity.Address, blob
 	if err != nil {
 		return nil, err
 	}
-	if err := system.NewFolder(dir); err != nil {
-		return nil, err
-	}
 	return file, file.Save(dir)
+}
+
+// removeFolder removes a new folder.
+func removeFolder(dir string) error {
+	above, err := system.OpenFolder(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(above.RemoveAll(filepath.Base(dir)), above.Close())
 }
 
 // echo proves to those who connect that this machine has the token.
