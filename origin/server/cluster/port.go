@@ -31,6 +31,7 @@ type port struct {
 	orders   *handed
 	http     http.Server
 	loops    sync.WaitGroup
+	end      context.CancelFunc // ends the handshakes
 }
 
 // handed is a listener of connections that another listener has accepted.
@@ -79,7 +80,8 @@ func (c *Cluster) listen(ctx context.Context) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("port for other nodes (--address): %w", err)
 	}
-	p := &port{listener: l, orders: newHanded(l.Addr())}
+	handshakes, end := context.WithCancel(context.WithoutCancel(ctx))
+	p := &port{listener: l, orders: newHanded(l.Addr()), end: end}
 	p.http = http.Server{
 		Handler: c.orderHandler(), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, c.(ordering).node)
@@ -99,7 +101,7 @@ func (c *Cluster) listen(ctx context.Context) (*port, error) {
 			if err != nil {
 				return
 			}
-			p.loops.Go(func() { p.admit(tls.Server(raw, secure)) })
+			p.loops.Go(func() { p.admit(handshakes, tls.Server(raw, secure)) })
 		}
 	})
 	p.loops.Go(func() { _ = p.http.Serve(p.orders) })
@@ -116,8 +118,8 @@ type ordering struct {
 type nodeKey struct{}
 
 // admit gives a connection to the server of its protocol.
-func (p *port) admit(c *tls.Conn) {
-	ctx, stop := context.WithTimeout(context.Background(), handshakeTime)
+func (p *port) admit(ctx context.Context, c *tls.Conn) {
+	ctx, stop := context.WithTimeout(ctx, handshakeTime)
 	defer stop()
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
@@ -149,6 +151,7 @@ func (p *port) newCalls() net.Listener {
 }
 
 func (p *port) close() error {
+	p.end()
 	err := errors.Join(p.listener.Close(), p.orders.Close(), p.http.Close())
 	if calls := p.calls.Swap(nil); calls != nil {
 		err = errors.Join(err, calls.Close())
