@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/origin/server/cluster/channel"
 	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
@@ -140,7 +141,9 @@ type tender struct {
 	wrote   record
 	at      time.Time // when wrote was written
 	current time.Time // when this node last had all records
-	samples []sample
+	samples samples
+
+	revision int64 // of etcd, at the last reading
 }
 
 func (t *tender) step(ctx context.Context) error {
@@ -175,6 +178,7 @@ func (t *tender) read(ctx context.Context, c *clientv3.Client) error {
 	if err != nil {
 		return err
 	}
+	t.revision = res.Header.Revision
 	for _, x := range res.Responses[0].GetResponseRange().Kvs {
 		var r record
 		if json.Unmarshal(x.Value, &r) == nil {
@@ -293,12 +297,10 @@ func (t *tender) write(ctx context.Context, c *clientv3.Client) error {
 	return err
 }
 
-// sample is a position in etcd at a moment.
-type sample struct{ revision, records, bytes int64 }
-
 // Amounts of records that etcd keeps.
 const (
 	keepRecords   = 10_000
+	keepRevisions = 200_000 // if few of them are records: the nodes' own records are revisions, too
 	keepBytes     = 1 << 30 // for nodes that are behind
 	keepCopyBytes = 4 << 30 // for nodes that copy a checkpoint
 )
@@ -306,7 +308,12 @@ const (
 // compact removes the records from etcd that all living nodes, and at least a majority of the members, have synced.
 func (t *tender) compact(ctx context.Context, c *clientv3.Client, d *channel.Driver) error {
 	p := d.Progress()
-	t.samples = append(t.samples, sample{p.Position.Revision, p.Position.Version, p.Bytes})
+	if t.revision-p.Position.Revision >= markEvery {
+		if _, err := d.Store.Commit(&kv.Batch{}); err != nil {
+			return err
+		}
+	}
+	t.samples.note(p)
 	members, err := c.MemberList(ctx)
 	if err != nil {
 		return err
@@ -316,27 +323,51 @@ func (t *tender) compact(ctx context.Context, c *clientv3.Client, d *channel.Dri
 		voters[m.ID] = !m.IsLearner
 	}
 	all := t.known.list()
-	last := -1
-	for i, s := range t.samples {
-		if p.Position.Version-s.records < keepRecords || !mayCompact(s.revision, p.Bytes-s.bytes, all, voters, system.Now()) {
-			break
-		}
-		last = i
+	revision := t.samples.take(p, func(s sample) bool { return mayCompact(s.revision, p.Bytes-s.bytes, all, voters, system.Now()) })
+	if revision > 0 {
+		_, err = c.Compact(ctx, revision)
 	}
-	if last < 0 {
-		if len(t.samples) > maxSamples {
-			t.samples = slices.Delete(t.samples, 0, 1)
-		}
-		return nil
-	}
-	revision := t.samples[last].revision
-	t.samples = slices.Delete(t.samples, 0, last+1)
-	_, err = c.Compact(ctx, revision)
 	return err
 }
 
+// markEvery is the number of revisions without a record after which the primary writes an empty one. A node's position is that of a record: without
+// it, an idle cluster would never compact the nodes' own records, and a node that starts would read all of them.
+const markEvery = 1000
+
+// sample is a position in etcd at a moment.
+type sample struct{ revision, records, bytes int64 }
+
+// samples are positions up to which etcd may lose its records later, the oldest first.
+type samples []sample
+
+// sampleEvery is the least number of revisions between two positions, so that few of them reach back to keepRecords at any rate of writes.
+const sampleEvery = 100
+
 // maxSamples is the maximum number of positions that the primary remembers.
 const maxSamples = 3600
+
+// note adds a position.
+func (s *samples) note(p channel.Progress) {
+	if n := len(*s); n > 0 && p.Position.Revision-(*s)[n-1].revision < sampleEvery {
+		return
+	}
+	if *s = append(*s, sample{p.Position.Revision, p.Position.Version, p.Bytes}); len(*s) > maxSamples {
+		*s = slices.Delete(*s, 0, 1)
+	}
+}
+
+// take removes the positions that are old enough and that may be compacted, and returns the revision of the last one; 0: none.
+func (s *samples) take(p channel.Progress, may func(sample) bool) (revision int64) {
+	n := 0
+	for _, x := range *s {
+		if p.Position.Version-x.records < keepRecords && p.Position.Revision-x.revision < keepRevisions || !may(x) {
+			break
+		}
+		n, revision = n+1, x.revision
+	}
+	*s = slices.Delete(*s, 0, n)
+	return revision
+}
 
 // mayCompact reports whether etcd may lose what is before a revision, after which there are waiting bytes of records.
 func mayCompact(revision, waiting int64, all []knownNode, voters map[uint64]bool, now time.Time) bool {
