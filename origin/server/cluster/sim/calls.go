@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 )
 
@@ -24,11 +23,11 @@ func (w *world) call(n *node) {
 	w.stats.Calls++
 	w.depth++
 	p.calls++
-	choice := w.rng.IntN(12)
+	choice := w.rng.IntN(choices)
 	if p.calls > 1 {
-		choice %= 6
+		choice %= inputWrites
 	}
-	p.writes = choice < 6
+	p.writes = choice < inputWrites
 	err := w.make(p, choice)
 	p.calls--
 	w.depth--
@@ -46,6 +45,12 @@ func (w *world) call(n *node) {
 	}
 }
 
+// Kinds of calls: the first ones only write inputs.
+const (
+	inputWrites = 7
+	choices     = 15
+)
+
 // make makes a call.
 func (w *world) make(p *process, choice int) error {
 	ctx, operator := context.Background(), register.Caller{Account: w.owner}
@@ -57,6 +62,8 @@ func (w *world) make(p *process, choice int) error {
 	case 5:
 		return w.edge.sync(p)
 	case 6:
+		return w.appendNumber(p)
+	case 7:
 		app, _, err := p.engine.Register.CreateApp(ctx, operator, register.NewApp{Name: "short", Language: "en"})
 		if err == nil {
 			_, err = p.engine.Partition(app.ID)
@@ -65,15 +72,15 @@ func (w *world) make(p *process, choice int) error {
 			return nil // the term ended, and another node deleted it
 		}
 		return err
-	case 7:
-		return w.removeApp(p)
 	case 8:
+		return w.removeApp(p)
+	case 9:
 		_, _, err := p.engine.Register.CreateKey(ctx, operator, register.NewKey{App: w.app.String(), Scopes: []string{"All"}})
 		return err
-	case 9:
+	case 10:
 		_, err := p.engine.Step(ctx, w.now())
 		return err
-	case 10:
+	case 11:
 		spent, err := p.accounts.SpendSome(api.CountedCall{Account: w.owner, App: w.app.String()}, int64(1+w.rng.IntN(9)))
 		if errors.Is(err, auth.ErrQuota) {
 			err = nil
@@ -82,6 +89,10 @@ func (w *world) make(p *process, choice int) error {
 			return fmt.Errorf("the account made %d calls of %d", w.spent, monthly)
 		}
 		return err
+	case 12:
+		return w.giveBack(p)
+	case 13:
+		return w.dismiss(p)
 	default:
 		_, err := p.accounts.Rename(ctx, w.owner, fmt.Sprint("Name ", w.rng.IntN(100)), "192.0.2.1")
 		return err
@@ -111,7 +122,7 @@ func (w *world) create(p *process) error {
 	for i, id := range ids {
 		switch {
 		case err == nil && verdicts[i].Code == fold.OK:
-			w.inputs[id] = verdicts[i].Dot
+			w.inputs.add(id, verdicts[i].Dot)
 		case err == nil:
 			return fmt.Errorf("input %s: %v", id, verdicts[i])
 		case errors.Is(err, kv.ErrFollows):
@@ -127,14 +138,15 @@ func (w *world) remove(p *process) error {
 	if err != nil {
 		return err
 	}
-	for id, dot := range w.inputs {
-		delete(w.inputs, id) // without an answer it may be deleted or not
-		if _, err = origin.Submit(context.Background(), "key", []log.Body{&log.InputDelete{Input: dot}}, nil); err == nil {
-			w.deleted[id] = true
-		} else if errors.Is(err, kv.ErrFollows) {
-			w.inputs[id] = dot
-		}
-		break
+	id, dot, ok := w.inputs.draw(w.rng)
+	if !ok {
+		return nil
+	}
+	w.inputs.remove(id) // without an answer it may be deleted or not
+	if _, err = origin.Submit(context.Background(), "key", []log.Body{&log.InputDelete{Input: dot}}, nil); err == nil {
+		w.deleted[id] = true
+	} else if errors.Is(err, kv.ErrFollows) {
+		w.inputs.add(id, dot)
 	}
 	return err
 }
@@ -170,68 +182,4 @@ func (w *world) read(n *node) {
 	if err != nil {
 		w.fail(fmt.Errorf("node %s: read: %w", n.self, err))
 	}
-}
-
-// edge is an edge with its own writer. It syncs with any node.
-type edge struct {
-	*world
-	writer log.Writer
-	ops    []log.Op
-	acked  int // number of operations that the origin has
-	pushes int // number of pushes that wait
-	place  log.Mark
-	chain  log.Chain
-}
-
-// draw draws the edge's writer.
-func (e *edge) draw(w *world) {
-	secret := make([]byte, partition.SecretSize)
-	_, _ = w.random.Read(secret)
-	e.world, e.writer = w, partition.WriterOf(w.app, secret)
-}
-
-// sync begins a session with a node, pushes operations, and reads the end of the log.
-func (e *edge) sync(p *process) error {
-	origin, err := p.engine.Origin(e.app.String())
-	if err != nil || !p.store.Answers(e.etcd.claim) {
-		return err
-	}
-	e.stats.Sessions++
-	if e.place.To > 0 {
-		if has, err := origin.HasPlace(e.place, e.chain); err != nil || !has {
-			return fmt.Errorf("the log, from %d to %d, lacks the place of the edge, entry %d: %w", origin.Log().Floor(), origin.Log().Head(), e.place.To, err)
-		}
-	}
-	if len(e.ops) > 0 && e.pushes == 0 && e.now().Sub(e.ops[max(0, e.acked-3)].At.Time()) >= keepOffline/2 { // a horizon may drop its names
-		e.draw(e.world)
-		e.ops, e.acked = nil, 0
-	}
-	e.serial++
-	id := fmt.Sprint("e", e.serial)
-	e.ops = append(e.ops, log.Op{
-		Dot: log.Dot{Writer: e.writer, Seq: uint64(len(e.ops) + 1)}, At: log.HLC(e.now().UnixMilli()) << 16, By: "key",
-		Body: &log.InputCreate{ID: id, URL: "http://x/" + id},
-	})
-	from := max(0, e.acked-e.rng.IntN(3))
-	n := len(e.ops)
-	e.pushes++
-	verdicts, _, err := origin.Accept(context.Background(), e.ops[from:n], nil)
-	e.pushes--
-	if err != nil {
-		return err
-	}
-	e.acked = max(e.acked, n)
-	for i := range verdicts {
-		if v := verdicts[i]; v.Code == fold.OK && v.Dot != (log.Dot{}) { // otherwise the log had the operation
-			e.inputs[e.ops[from+i].Body.(*log.InputCreate).ID] = v.Dot
-		}
-	}
-	l := origin.Log()
-	head := l.Head()
-	if head > e.place.To {
-		if e.chain, err = l.Chain(head); err == nil {
-			e.place = log.Mark{Epoch: l.EpochOf(head).Epoch, To: head}
-		}
-	}
-	return err
 }

@@ -17,18 +17,26 @@ import (
 // oracle knows what the clients know, and what the logs had.
 type oracle struct {
 	serial  int
-	inputs  map[string]log.Dot // acknowledged inputs that no call has deleted
-	deleted map[string]bool    // inputs whose deletion was acknowledged
-	never   map[string]bool    // inputs that got kv.ErrFollows
-	spent   int64              // acknowledged calls of the account
+	inputs  inputs          // acknowledged inputs that no call has deleted
+	deleted map[string]bool // inputs whose deletion was acknowledged
+	never   map[string]bool // inputs that got kv.ErrFollows
+	spent   int64           // acknowledged calls of the account
+
+	numbers    map[string][]*number // of the lists of inputs
+	repeats    []*number            // numbers that no log has, for a further call
+	listed     map[log.Dot]bool     // acknowledged conflicts that no call has dismissed
+	dismissed  map[log.Dot]bool     // conflicts that an acknowledged call has dismissed
+	dismissals map[log.Dot]bool     // conflicts that a call may have dismissed
 
 	content map[log.Dot]string // entries of all logs, by their names
-	states  map[int64][32]byte // state of the application at a position
+	states  map[int64]string   // state of the application at a position
 }
 
 func newOracle() oracle {
 	return oracle{
-		inputs: map[string]log.Dot{}, deleted: map[string]bool{}, never: map[string]bool{}, content: map[log.Dot]string{}, states: map[int64][32]byte{},
+		inputs: inputs{dots: map[string]log.Dot{}}, deleted: map[string]bool{}, never: map[string]bool{},
+		numbers: map[string][]*number{}, listed: map[log.Dot]bool{}, dismissed: map[log.Dot]bool{}, dismissals: map[log.Dot]bool{},
+		content: map[log.Dot]string{}, states: map[int64]string{},
 	}
 }
 
@@ -36,9 +44,13 @@ func newOracle() oracle {
 func (o *oracle) check(p *partition.Origin) error {
 	v := p.View()
 	defer v.Close()
-	for id, dot := range o.inputs {
-		if in, err := v.InputByID(id); err != nil || in.Dot != dot {
+	for _, id := range o.inputs.ids {
+		in, err := v.InputByID(id)
+		if err != nil || in.Dot != o.inputs.dots[id] {
 			return fmt.Errorf("the acknowledged input %s is lost: %w", id, err)
+		}
+		if err := o.checkNumbers(&in); err != nil {
+			return fmt.Errorf("input %s: %w", id, err)
 		}
 	}
 	for _, gone := range []map[string]bool{o.deleted, o.never} {
@@ -48,7 +60,7 @@ func (o *oracle) check(p *partition.Origin) error {
 			}
 		}
 	}
-	return nil
+	return o.checkConflicts(p)
 }
 
 // observe reads the new entries of a node's log, and sometimes compares the state with those of other nodes at the same position.
@@ -78,10 +90,19 @@ func (w *world) observe(n *node) {
 // compareState compares the state of a node, at which no call waits, with others at the same position.
 func (w *world) compareState(n *node) error {
 	at, _ := n.store.Position()
-	state, err := fold.Digest(n.store, w.app)
+	digest, err := fold.Digest(n.store, w.app)
 	if err != nil {
 		return err
 	}
+	p, err := n.engine.Origin(w.app.String())
+	if err != nil {
+		return err
+	}
+	conflicts, err := listConflicts(p)
+	if err != nil {
+		return err
+	}
+	state := fmt.Sprintf("%x %v", digest, conflicts)
 	if was, ok := w.states[at.Version]; ok && was != state {
 		return fmt.Errorf("node %s: another state at record %d", n.self, at.Version)
 	}
@@ -129,6 +150,9 @@ func (w *world) compare() error {
 		var origin *partition.Origin
 		if err == nil {
 			origin, err = n.engine.Origin(w.app.String())
+		}
+		if err == nil {
+			err = w.compareState(n)
 		}
 		if err == nil {
 			err = w.oracle.check(origin)

@@ -15,9 +15,9 @@ type etcd struct {
 	compacted int64 // events up to this revision are lost for watches
 }
 
-// do runs a transaction. It reports whether its guards held.
+// do runs a transaction. It reports whether its guards held. A negative Term or Version is no guard, as in a transaction of etcd without its If.
 func (e *etcd) do(t channel.Txn) bool {
-	if t.Term != e.claim || t.Key == channel.Log && t.Version != e.records {
+	if t.Term >= 0 && t.Term != e.claim || t.Key == channel.Log && t.Version >= 0 && t.Version != e.records {
 		return false
 	}
 	e.revision++

@@ -30,6 +30,7 @@ type process struct {
 	engine   *core.Engine
 	accounts *account.Registry
 	shown    int64 // revision of the last event that the watch showed
+	saw      int64 // revision of the newest claim that it showed
 	dead     bool
 
 	calls   int    // calls that wait
@@ -58,7 +59,7 @@ func (n *node) start() error {
 		return err
 	}
 	at, _ := p.store.Position()
-	p.shown = at.Revision
+	p.shown, p.saw = at.Revision, at.Term
 	o := accountOptions(p.store, n.now, n.random)
 	o.Follow = true
 	if p.accounts, err = account.Open(o); err != nil {
@@ -109,6 +110,11 @@ func (n *node) show() {
 		n.stats.Skips++
 		e = events[1]
 	}
+	n.take(e)
+}
+
+// take shows the store an event, and lets the machine above it follow.
+func (n *node) take(e channel.Event) {
 	b, role, err := n.store.Show(e)
 	if errors.Is(err, channel.ErrGap) {
 		n.shown = n.store.Rewind() - 1
@@ -117,6 +123,9 @@ func (n *node) show() {
 	if err != nil {
 		n.fail(fmt.Errorf("node %s: %w", n.self, err))
 		return
+	}
+	if e.Key == channel.Primary {
+		n.saw = max(n.saw, e.Revision)
 	}
 	if n.shown = e.Revision; n.rng.IntN(30) == 0 {
 		n.shown = n.store.Rewind() - 1

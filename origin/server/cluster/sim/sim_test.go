@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"runtime/debug"
 	"testing"
 
@@ -24,4 +25,22 @@ func TestCluster(t *testing.T) {
 		all.Add(s)
 	}
 	t.Logf("%+v", all)
+}
+
+// TestRepeats: a seed always has the same schedule.
+func TestRepeats(t *testing.T) {
+	from, err := NewTemplate(apitest.Tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(5) {
+		first, err := run(seed, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := run(seed, from)
+		if err != nil || !reflect.DeepEqual(again.etcd, first.etcd) {
+			t.Errorf("seed %d: %+v, and again %+v: %v", seed, first.stats, again.stats, err)
+		}
+	}
 }

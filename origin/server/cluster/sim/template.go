@@ -5,11 +5,13 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -23,6 +25,8 @@ type Template struct {
 	batches [][]byte
 	app     string
 	account string
+
+	returned []returned
 }
 
 // NewTemplate creates the folder. models is borrowed by all runs.
@@ -61,8 +65,16 @@ func NewTemplate(models *predict.Set) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.app, t.batches = app.ID, d.batches
-	return t, nil
+	id, err := catalog.ParseAppID(app.ID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.Origin(app.ID); err != nil {
+		return nil, err
+	}
+	t.app, t.batches = app.ID, slices.Clone(d.batches)
+	t.returned, err = entriesToReturn(e, id)
+	return t, err
 }
 
 func accountOptions(s kv.Store, now func() time.Time, random io.Reader) account.Options {

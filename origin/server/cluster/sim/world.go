@@ -35,6 +35,8 @@ type Stats struct {
 	Terms, Crashes, Copies, Skips        int
 	Lost, Again                          int // transactions without an answer; transactions sent again
 	Sessions, Reads, Compared            int
+	Appended, Repeated                   int // numbers that clients appended; calls sent again after kv.ErrFollows
+	Returned, Dismissed                  int // conflicts
 }
 
 // world is one run.
@@ -54,43 +56,51 @@ type world struct {
 	healing bool
 	terms   map[int64]string // primary of each term
 	oracle
-	edge  edge
-	stats Stats
-	err   error
+	edge     edge
+	returned []returned
+	stats    Stats
+	err      error
 }
 
 // message is a transaction on its way.
 type message struct {
-	t  channel.Txn
-	of *process
+	t    channel.Txn
+	node *node
+	of   *process
+	saw  int64 // newest claim that the watch of the process had shown
 }
 
 // Run runs the schedule of a seed. It returns the first violation.
-func Run(seed uint64, from *Template) (stats Stats, err error) {
+func Run(seed uint64, from *Template) (Stats, error) {
+	w, err := run(seed, from)
+	return w.stats, err
+}
+
+func run(seed uint64, from *Template) (w *world, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0xc1))
-	w := &world{
-		rng: rng, random: random(rng), models: from.models, blobs: blob.NewMemory(blob.Options{}), owner: from.account,
+	w = &world{
+		rng: rng, random: random(rng), models: from.models, blobs: blob.NewMemory(blob.Options{}), owner: from.account, returned: from.returned,
 		terms: map[int64]string{}, oracle: newOracle(),
 	}
 	defer func() {
 		if x := recover(); x != nil { // the first violation is reported, not its consequences
-			stats, err = w.stats, cmp.Or(w.err, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
+			err = cmp.Or(w.err, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
 		}
 	}()
 	if w.app, err = catalog.ParseAppID(from.app); err != nil {
-		return w.stats, err
+		return w, err
 	}
 	w.edge.draw(w)
 	w.etcd.revision = 1
 	for i := range 3 {
 		d := &disk{from.batches, len(from.batches)}
 		if err := begin(d); err != nil {
-			return w.stats, err
+			return w, err
 		}
 		n := &node{world: w, number: i, disk: d}
 		w.nodes = append(w.nodes, n)
 		if err := n.start(); err != nil {
-			return w.stats, err
+			return w, err
 		}
 	}
 	for w.err == nil && w.stats.Calls < calls {
@@ -99,7 +109,7 @@ func Run(seed uint64, from *Template) (stats Stats, err error) {
 	if w.err == nil {
 		w.heal()
 	}
-	return w.stats, w.err
+	return w, w.err
 }
 
 // begin makes the store on a disk the first one of the cluster.
@@ -184,7 +194,7 @@ func (w *world) transmit(n *node, t channel.Txn) {
 			return // on its way
 		}
 	}
-	w.net = append(w.net, message{t, n.process})
+	w.net = append(w.net, message{t, n, n.process, n.saw})
 }
 
 // deliver runs a transaction that was sent, and sometimes leaves it on its way.
@@ -202,7 +212,14 @@ func (w *world) deliver() {
 	if !w.healing && w.rng.IntN(10) == 0 {
 		return // it got lost
 	}
-	if !w.etcd.do(m.t) || m.of.dead {
+	before := w.etcd.claim
+	if !w.etcd.do(m.t) {
+		return
+	}
+	if m.t.Key == channel.Primary && before != m.saw {
+		w.fail(fmt.Errorf("node %s deposed the primary of term %d, and it had seen term %d", m.of.self, before, m.saw))
+	}
+	if m.of.dead {
 		return
 	}
 	if w.rng.IntN(8) == 0 {
