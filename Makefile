@@ -188,6 +188,7 @@ nightly: build ## everything: laws at full size, all journeys, coverage, timed t
 
 laws: build ## all native tests at the nightly size, with their coverage
 	@{ .ci/need chromium chromium && .ci/need curl curl && .ci/need $(CJK); } || test -z "$$CI"
+	@command -v versitygw >/dev/null || $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0 # the S3 server of the tests of clusters
 	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 .ci/test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 	@$(GO) test -short -cover -coverpkg=./core/api/... ./core/api > .cache/api.txt; .ci/cover $(COVER) .cache/api.txt core/api
