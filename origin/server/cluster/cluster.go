@@ -70,23 +70,25 @@ type Cluster struct {
 	orders      *http.Transport  // to the node port of other nodes: everything else
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
+	tends       sync.WaitGroup // the loop that tends the node, which may start the member
 	check       checks
 	local       atomic.Pointer[http.Handler] // commands of this node's folder
 	peersServe  bool                         // all other nodes lead or follow at the start of this one
 	ended       chan struct{}                // closed when etcd has ended by itself
 	endedOnce   sync.Once
 
-	mu      sync.Mutex
-	file    *identity.File
-	member  *member.Member // nil: this node uses the etcd of other nodes
-	driver  *channel.Driver
-	store   *pebblekv.Store // of the folder; nil: the node is not open
-	keys    []log.PublicKey // with which this node signs tokens
-	state   state
-	problem string // why the node is stopped
-	copies  bool   // the store must be copied before the node is opened
-	copied  int64  // revision of the store that was copied, or is being copied; 0: none
-	known   nodes
+	mu       sync.Mutex
+	file     *identity.File
+	savedURL string         // public URL in the data folder's file
+	member   *member.Member // nil: this node uses the etcd of other nodes
+	driver   *channel.Driver
+	store    *pebblekv.Store // of the folder; nil: the node is not open
+	keys     []log.PublicKey // with which this node signs tokens
+	state    state
+	problem  string // why the node is stopped
+	copies   bool   // the store must be copied before the node is opened
+	copied   int64  // revision of the store that was copied, or is being copied; 0: none
+	known    nodes
 }
 
 var _ server.Cluster = (*Cluster)(nil)
@@ -116,6 +118,10 @@ func Open(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	c := &Cluster{o: o, file: file, self: file.Node.ID + "/" + start, state: starting, cancel: func() {}, ended: make(chan struct{})}
 	c.check.get = c.claimed
+	c.savedURL = file.PublicURL
+	if o.PublicURL != "" {
+		file.PublicURL = o.PublicURL // before other nodes ask for it, which may start at the same time
+	}
 	c.known.init(file.Peers)
 	defer func() {
 		if err != nil {
@@ -143,12 +149,15 @@ func Open(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err := c.startMember(); err != nil {
 		return nil, err
 	}
-	if err := c.dialMembers(); err != nil {
+	c.mu.Lock()
+	err = c.dialMembers()
+	c.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	c.loops.Go(func() { c.tend(loops) })
+	c.tends.Go(func() { c.tend(loops) })
 	return c, nil
 }
 
@@ -190,7 +199,7 @@ func (c *Cluster) syncStore(why error) {
 	}
 }
 
-// dialMembers makes the client of the members at other nodes.
+// dialMembers makes the client of the members at other nodes. The caller holds mu.
 func (c *Cluster) dialMembers() error {
 	var at []string
 	for _, n := range c.file.Peers {
@@ -203,8 +212,10 @@ func (c *Cluster) dialMembers() error {
 	if len(at) == 0 {
 		return nil
 	}
-	var err error
-	c.remote, err = member.Dial(at, c.credentials.ClientTLS(identity.Node{}), c.o.Log)
+	remote, err := member.Dial(at, c.credentials.ClientTLS(identity.Node{}), c.o.Log)
+	if err == nil {
+		c.remote = remote
+	}
 	return err
 }
 
@@ -383,10 +394,10 @@ func (c *Cluster) PublicURL() string {
 func (c *Cluster) setPublicURL(u string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.file.PublicURL == u {
+	if c.savedURL == u {
 		return nil
 	}
-	c.file.PublicURL = u
+	c.file.PublicURL, c.savedURL = u, u
 	return c.file.Save(c.o.Data)
 }
 
@@ -405,6 +416,7 @@ func (c *Cluster) Leave(ctx context.Context) {
 // Close stops the node. It must not be open any more.
 func (c *Cluster) Close() error {
 	c.cancel()
+	c.tends.Wait()
 	var errs []error
 	if c.port != nil {
 		errs = append(errs, c.port.close())

@@ -259,3 +259,38 @@ func TestUnknownRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestStopWhileJoining: a node that stops while it becomes a learner of etcd stops, and becomes one after its next start.
+func TestStopWhileJoining(t *testing.T) {
+	t.Parallel()
+	a := found(t).start()
+	a.await(leading)
+	b := a.join()
+	for range 2 {
+		b.start()
+		clustertest.Until(t, "a learner in etcd", func() bool {
+			list, err := a.cluster.client().MemberList(t.Context())
+			return err == nil && len(list.Members) == 2
+		})
+		ended := make(chan bool)
+		go func() {
+			b.close()
+			close(ended)
+		}()
+		clustertest.Until(t, "the end of the node", func() bool {
+			select {
+			case <-ended:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	b.start()
+	clustertest.Until(t, "a learner", func() bool {
+		s := a.status()
+		return s.Healthy() && members(&s)["learner"] == 1
+	})
+	a.mustPut("last")
+	clustertest.Until(t, "the last record", func() bool { return b.has("last") })
+}

@@ -187,7 +187,10 @@ func (c *Cluster) sources() []identity.Node {
 			}
 		}
 	}
-	for _, n := range c.file.Peers {
+	c.mu.Lock()
+	peers := c.file.Peers // savePeers replaces them
+	c.mu.Unlock()
+	for _, n := range peers {
 		if !slices.ContainsFunc(from, func(x identity.Node) bool { return x.ID == n.ID }) {
 			from = append(from, n)
 		}

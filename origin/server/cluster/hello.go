@@ -48,7 +48,7 @@ func (c *Cluster) comparePeers(ctx context.Context) error {
 		if err := c.greetPeers(ctx); err != nil {
 			return err
 		}
-		if c.file.PublicURL != "" || len(c.file.Peers) == 0 || ctx.Err() != nil {
+		if c.PublicURL() != "" || len(c.file.Peers) == 0 || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		c.o.Log.Warn("no other node of the cluster answers: this node waits for one", "nodes", len(c.file.Peers))
@@ -77,9 +77,11 @@ func (c *Cluster) greetPeers(ctx context.Context) error {
 		if c.o.PublicURL != "" && out.PublicURL != "" && c.o.PublicURL != out.PublicURL {
 			return fmt.Errorf("%w: this node has %s, and node %s has %s: start all with one of them", ErrPublicURL, c.o.PublicURL, n.Address, out.PublicURL)
 		}
+		c.mu.Lock()
 		if c.file.PublicURL == "" {
 			c.file.PublicURL = out.PublicURL
 		}
+		c.mu.Unlock()
 		if out.Known == nil {
 			continue
 		}
@@ -89,9 +91,6 @@ func (c *Cluster) greetPeers(ctx context.Context) error {
 		if err := c.checkMember(out.Known); err != nil {
 			return err
 		}
-	}
-	if c.o.PublicURL != "" {
-		c.file.PublicURL = c.o.PublicURL
 	}
 	return nil
 }

@@ -133,6 +133,9 @@ func TestJoinRefused(t *testing.T) {
 	if u := x.cluster.PublicURL(); u != a.url {
 		t.Errorf("public URL %q", u)
 	}
+	if file, err := identity.Load(x.dir); err != nil || file.PublicURL != a.url {
+		t.Errorf("public URL %q of the folder, %v", file.PublicURL, err)
+	}
 }
 
 // TestClockOfStart: a node whose clock differs from another node's by more than a minute does not start.

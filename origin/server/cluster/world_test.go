@@ -370,4 +370,3 @@ func (n *node) setBack(name string) func() {
 		copyTree(n.t, filepath.Join(n.dir, name), saved)
 	}
 }
-
