@@ -176,6 +176,9 @@ func (c *Cluster) send(r *http.Request, at place) (res *http.Response, sent bool
 	}()
 	x := r.Clone(ctx)
 	x.URL.Scheme, x.URL.Host = "http", at.node.Address.String()
+	for _, h := range []string{"Idempotency-Key", "X-Idempotency-Key"} { // with them net/http would send a write twice
+		x.Header.Del(h)
+	}
 	res, err = c.calls.RoundTrip(x)
 	if err != nil {
 		cancel()
