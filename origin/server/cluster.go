@@ -95,8 +95,19 @@ func (n *Node) Lead(context.Context) error {
 	return nil
 }
 
-// greet does once what a server without a cluster does at its start.
+// OnLead lets f run each time the node of a cluster begins to lead, in a goroutine.
+func (n *Node) OnLead(f func(ctx context.Context)) {
+	n.onLead.Store(&f)
+	if n.leads.Load() {
+		n.Begin(f)
+	}
+}
+
+// greet runs the function of OnLead, and once what a server without a cluster does at its start.
 func (n *Node) greet(ctx context.Context) {
+	if f := n.onLead.Load(); f != nil {
+		(*f)(ctx)
+	}
 	welcome := n.welcome.Swap(nil)
 	if welcome == nil {
 		return

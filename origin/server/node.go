@@ -53,6 +53,7 @@ type Node struct {
 	left    chan error                                  // receives the reason why the node no longer follows its cluster
 	works   bool                                        // background work is running
 	leads   atomic.Bool                                 // the node of a cluster leads
+	onLead  atomic.Pointer[func(context.Context)]       // what a node of a cluster does each time it leads; nil: nothing
 	welcome atomic.Pointer[func(context.Context) error] // what a node of a cluster does when it leads first; nil: nothing, or it was done
 	Fresh   bool                                        // this start created the folder
 	begun   time.Time
