@@ -249,17 +249,22 @@ func (n *node) role(r string) error {
 	return nil
 }
 
-// put commits a key.
-func (n *node) put(key string) error {
+// commit commits a batch.
+func (n *node) commit(b *kv.Batch) error {
 	n.mu.Lock()
 	s := n.store
 	n.mu.Unlock()
 	if s == nil {
 		return kv.ErrFollows
 	}
+	return kv.Sync(s, b)
+}
+
+// put commits a key.
+func (n *node) put(key string) error {
 	var b kv.Batch
 	b.Put([]byte(key), []byte("v"))
-	return kv.Sync(s, &b)
+	return n.commit(&b)
 }
 
 func (n *node) mustPut(key string) {

@@ -58,7 +58,13 @@ type real struct {
 }
 
 // members starts nodes whose etcds form a cluster.
-func members(t *testing.T, n int) (nodes []*real) {
+func members(t *testing.T, n int) []*real {
+	t.Helper()
+	return membersOn(t, n, func() kv.Store { return memkv.New() })
+}
+
+// membersOn is members with the given stores.
+func membersOn(t *testing.T, n int, local func() kv.Store) (nodes []*real) {
 	t.Helper()
 	at := clustertest.Addresses(t, n)
 	peers := map[string]string{}
@@ -76,7 +82,7 @@ func members(t *testing.T, n int) (nodes []*real) {
 	}
 	starting.Wait()
 	for _, x := range nodes {
-		x.local = memkv.New()
+		x.local = local()
 		if err := channel.Begin(x.local, uint64(x.Server.Cluster().ID()), 1); err != nil {
 			t.Fatal(err)
 		}
