@@ -362,7 +362,7 @@ func copyTree(t testing.TB, to, from string) {
 	}
 }
 
-// setBack returns a function that puts a folder of a stopped node back to what it is now.
+// setBack copies a folder of a stopped node. It returns a function that replaces the folder by the copy.
 func (n *node) setBack(name string) func() {
 	n.t.Helper()
 	saved := filepath.Join(n.t.TempDir(), "saved")

@@ -137,7 +137,7 @@ func (x *powered) acknowledged() int {
 	return x.writes
 }
 
-// writer writes until the power is cut: new keys, other values of its own keys, deletions, and a batch that needs several records.
+// writer writes until the power is cut: new keys, a key that it changes often, deletions, and a batch that needs several records.
 func (x *powered) writer(w int, rng *rand.Rand) {
 	for i := 0; ; i++ {
 		changes := map[string]int{fmt.Sprintf("k%d-%d-%d", x.Cuts, w, i): i}
@@ -193,7 +193,7 @@ func (x *powered) leader() *real {
 	return x.nodes[0]
 }
 
-// tend syncs the stores, and compacts etcd up to what all have synced, until the power is cut.
+// tend syncs the stores, and compacts the records in etcd that all have synced, until the power is cut.
 func (x *powered) tend(etcd *clientv3.Client, rng *rand.Rand) {
 	for {
 		i := rng.IntN(3)
