@@ -140,7 +140,7 @@ func feeds(srv *server.Server, others func(own []log.PublicKey) []log.PublicKey)
 		}
 	}
 	tend(context.Background()) // before the first token, which edges verify by the published key
-	srv.OnLead(tend) // before the first token of a new term
+	srv.OnLead(tend)           // before the first token of a new term
 	srv.Begin(func(ctx context.Context) { system.Every(ctx, feedInterval, tend) })
 	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
 }
