@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +105,7 @@ func TestMutants(t *testing.T) {
 		}
 		if binaries[folder] == "" {
 			binaries[folder] = filepath.Join(t.TempDir(), "mutants.test")
-			buildMutants(t, folder, "test", "-c", "-vet=off", "-o", binaries[folder])
+			buildMutants(t, []string{folder}, "test", "-c", "-vet=off", "-o", binaries[folder])
 		}
 		cmd := exec.Command(binaries[folder], "-test.run", "^"+test+"$", "-test.timeout", "0")
 		cmd.Env = append(os.Environ(), "MUTANT="+name, "SOAK=1", "SOAK_FROM=0", fmt.Sprintf("SOAK_N=%d", n))
@@ -138,17 +140,27 @@ func firstLine(out string) string {
 }
 
 // TestMutantsCompile checks that each mutant applies to its file and compiles, since TestMutants runs only at night.
-func TestMutantsCompile(t *testing.T) { buildMutants(t, "sync/sim", "build") }
+func TestMutantsCompile(t *testing.T) {
+	folders := map[string]bool{}
+	for _, m := range mutants {
+		folders[filepath.Dir(m.file)] = true
+	}
+	buildMutants(t, slices.Sorted(maps.Keys(folders)), "build")
+}
 
-// buildMutants runs a go command, such as build, on a package with the seeded bugs.
-func buildMutants(t *testing.T, folder string, command ...string) {
+// buildMutants runs a go command, such as build, on packages with the seeded bugs.
+func buildMutants(t *testing.T, folders []string, command ...string) {
 	t.Helper()
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skipf("no go tool: %v", err)
 	}
 	root := testkit.Root(t)
-	build := exec.Command(tool, append(command, "-overlay", overlay(t, root, t.TempDir()), "./"+folder)...)
+	command = append(command, "-overlay", overlay(t, root, t.TempDir()))
+	for _, folder := range folders {
+		command = append(command, "./"+folder)
+	}
+	build := exec.Command(tool, command...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -77,7 +77,7 @@ func encode(b *kv.Batch, term int64, size int) [][]byte {
 	return parts
 }
 
-// parts are the parts of a batch that have come.
+// parts are the parts of a batch that have come. The caller sets them to zero at a claim, and when the watch starts again.
 type parts struct {
 	data []byte
 	come uint64
@@ -103,8 +103,6 @@ func (p *parts) take(record []byte, term int64) (*kv.Batch, error) {
 		switch {
 		case n <= 0 || m <= 0 || part >= of:
 			return nil, fmt.Errorf("%w: part %d of %d", ErrRecord, part, of)
-		case part == 0:
-			*p = parts{}
 		case part != p.come:
 			return nil, fmt.Errorf("%w: part %d of %d after %d", ErrRecord, part, of, p.come)
 		}

@@ -55,13 +55,16 @@ const (
 func (w *world) make(p *process, choice int) error {
 	ctx, operator := context.Background(), register.Caller{Account: w.owner}
 	switch choice {
-	case 0, 1, 2, 3:
+	case 0, 1, 2:
+		if len(w.repeats) > 0 {
+			return w.appendNumber(p)
+		}
 		return w.create(p)
 	case 4:
 		return w.remove(p)
 	case 5:
 		return w.edge.sync(p)
-	case 6:
+	case 3, 6:
 		return w.appendNumber(p)
 	case 7:
 		app, _, err := p.engine.Register.CreateApp(ctx, operator, register.NewApp{Name: "short", Language: "en"})
@@ -167,6 +170,16 @@ func (w *world) removeApp(p *process) error {
 		}
 	}
 	return err
+}
+
+// session lets the edge begin a session with a node, for its other operations than pushes.
+func (w *world) session(n *node) {
+	if !n.leads() || n.calls > 0 {
+		return
+	}
+	if _, err := w.edge.begin(n.process); err != nil {
+		w.fail(fmt.Errorf("node %s: session: %w", n.self, err))
+	}
 }
 
 // read lets a client read at a node, if etcd confirms its claim.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,14 +30,20 @@ type oracle struct {
 	dismissals map[log.Dot]bool     // conflicts that a call may have dismissed
 
 	content map[log.Dot]string // entries of all logs, by their names
-	states  map[int64]string   // state of the application at a position
+	states  map[int64]state    // state of the application at a position
+}
+
+// state is the state of an application.
+type state struct {
+	digest    [32]byte
+	conflicts []log.Dot
 }
 
 func newOracle() oracle {
 	return oracle{
 		inputs: inputs{dots: map[string]log.Dot{}}, deleted: map[string]bool{}, never: map[string]bool{},
 		numbers: map[string][]*number{}, listed: map[log.Dot]bool{}, dismissed: map[log.Dot]bool{}, dismissals: map[log.Dot]bool{},
-		content: map[log.Dot]string{}, states: map[int64]string{},
+		content: map[log.Dot]string{}, states: map[int64]state{},
 	}
 }
 
@@ -47,7 +54,7 @@ func (o *oracle) check(p *partition.Origin) error {
 	for _, id := range o.inputs.ids {
 		in, err := v.InputByID(id)
 		if err != nil || in.Dot != o.inputs.dots[id] {
-			return fmt.Errorf("the acknowledged input %s is lost: %w", id, err)
+			return errors.Join(fmt.Errorf("the acknowledged input %s is lost", id), err)
 		}
 		if err := o.checkNumbers(&in); err != nil {
 			return fmt.Errorf("input %s: %w", id, err)
@@ -56,7 +63,7 @@ func (o *oracle) check(p *partition.Origin) error {
 	for _, gone := range []map[string]bool{o.deleted, o.never} {
 		for id := range gone {
 			if _, err := v.InputByID(id); !errors.Is(err, catalog.ErrNotFound) {
-				return fmt.Errorf("the input %s exists: %w", id, err)
+				return errors.Join(fmt.Errorf("the input %s exists", id), err)
 			}
 		}
 	}
@@ -98,13 +105,16 @@ func (w *world) compareState(n *node) error {
 	if err != nil {
 		return err
 	}
-	conflicts, err := listConflicts(p)
-	if err != nil {
+	state := state{digest: digest}
+	if state.conflicts, err = listConflicts(p); err != nil {
 		return err
 	}
-	state := fmt.Sprintf("%x %v", digest, conflicts)
-	if was, ok := w.states[at.Version]; ok && was != state {
+	was, ok := w.states[at.Version]
+	switch {
+	case ok && was.digest != state.digest:
 		return fmt.Errorf("node %s: another state at record %d", n.self, at.Version)
+	case ok && !slices.Equal(was.conflicts, state.conflicts):
+		return fmt.Errorf("node %s: the conflicts %v at record %d, and %v at another node", n.self, state.conflicts, at.Version, was.conflicts)
 	}
 	w.states[at.Version] = state
 	w.stats.Compared++

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/fold"
@@ -28,17 +29,26 @@ func (e *edge) draw(w *world) {
 	e.world, e.writer = w, partition.WriterOf(w.app, secret)
 }
 
-// sync begins a session with a node, pushes operations, and reads the end of the log.
-func (e *edge) sync(p *process) error {
+// begin begins a session with a node. It returns nil if etcd does not confirm the node's claim.
+func (e *edge) begin(p *process) (*partition.Origin, error) {
 	origin, err := p.engine.Origin(e.app.String())
 	if err != nil || !p.store.Answers(e.etcd.claim) {
-		return err
+		return nil, err
 	}
 	e.stats.Sessions++
 	if e.place.To > 0 {
 		if has, err := origin.HasPlace(e.place, e.chain); err != nil || !has {
-			return fmt.Errorf("the log, from %d to %d, lacks the place of the edge, entry %d: %w", origin.Log().Floor(), origin.Log().Head(), e.place.To, err)
+			return nil, errors.Join(fmt.Errorf("the log, from %d to %d, lacks the place of the edge, entry %d", origin.Log().Floor(), origin.Log().Head(), e.place.To), err)
 		}
+	}
+	return origin, nil
+}
+
+// sync begins a session with a node, pushes operations, and reads the end of the log.
+func (e *edge) sync(p *process) error {
+	origin, err := e.begin(p)
+	if err != nil || origin == nil {
+		return err
 	}
 	if len(e.ops) > 0 && e.pushes == 0 && e.now().Sub(e.ops[max(0, e.acked-3)].At.Time()) >= keepOffline/2 { // a horizon may drop its names
 		e.draw(e.world)

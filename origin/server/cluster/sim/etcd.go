@@ -15,7 +15,8 @@ type etcd struct {
 	compacted int64 // events up to this revision are lost for watches
 }
 
-// do runs a transaction. It reports whether its guards held. A negative Term or Version is no guard, as in a transaction of etcd without its If.
+// do runs a transaction. It reports whether its guards held. A negative Term or Version omits that guard, as a transaction of etcd without If
+// does.
 func (e *etcd) do(t channel.Txn) bool {
 	if t.Term >= 0 && t.Term != e.claim || t.Key == channel.Log && t.Version >= 0 && t.Version != e.records {
 		return false

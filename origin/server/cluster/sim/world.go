@@ -181,7 +181,9 @@ func (w *world) step() {
 	case k < 81:
 		w.compact()
 	case k < 84:
-		w.read(n)
+		if w.read(n); w.err == nil {
+			w.session(n)
+		}
 	default:
 		w.call(n)
 	}
