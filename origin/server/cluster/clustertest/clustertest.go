@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 )
 
 // patience is the time after which a condition counts as failed. It is long, because other tests may use the machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // Until waits until ready returns true. etcd has its own clock and sockets, so a test waits for conditions.
 func Until(t testing.TB, what string, ready func() bool) {
@@ -24,16 +25,23 @@ func Until(t testing.TB, what string, ready func() bool) {
 	}
 }
 
+// The addresses are below the ports that the system gives to connections, which could take one before its node listens.
+const (
+	firstPort = 10_000
+	ports     = 20_000
+)
+
 // Addresses returns n addresses of nodes on loopback whose three ports are free.
 func Addresses(t testing.TB, n int) (all []string) {
 	t.Helper()
 	var used []int
+	rnd := rand.New(rand.NewPCG(uint64(system.Now().UnixNano()), 0))
 	for len(all) < n {
-		l, err := system.Listen(t.Context(), address(0))
+		port := firstPort + rnd.IntN(ports)
+		l, err := system.Listen(t.Context(), address(port))
 		if err != nil {
-			t.Fatal(err)
+			continue // in use
 		}
-		port := l.Addr().(*net.TCPAddr).Port
 		free := !slices.ContainsFunc(used, func(p int) bool { return p-2 <= port && port <= p+2 })
 		for after := 1; after <= 2 && free; after++ {
 			next, err := system.Listen(t.Context(), address(port+after))
