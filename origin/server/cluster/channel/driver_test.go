@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,12 +50,24 @@ type real struct {
 	options member.Options
 	local   kv.Store
 	starts  int
+	calls   atomic.Int64 // transactions of the driver
 
 	*member.Member
 	*channel.Driver
 	machine *machine
 	stop    context.CancelFunc
 	ended   chan error
+}
+
+// counting counts transactions.
+type counting struct {
+	clientv3.KV
+	calls *atomic.Int64
+}
+
+func (c counting) Txn(ctx context.Context) clientv3.Txn {
+	c.calls.Add(1)
+	return c.KV.Txn(ctx)
 }
 
 // members starts nodes whose etcds form a cluster.
@@ -103,9 +116,11 @@ func (x *real) startDriver() {
 	x.starts++
 	var err error
 	m := x.Member
+	c := clientv3.NewCtxClient(context.Background())
+	c.KV, c.Watcher = counting{m.Client.KV, &x.calls}, m.Client.Watcher
 	x.Driver, err = channel.OpenDriver(
 		channel.Options{Store: x.local, Cluster: uint64(m.Server.Cluster().ID()), Self: fmt.Sprint(x.options.Name, "/", x.starts)},
-		channel.DriverOptions{Client: func() *clientv3.Client { return m.Client }, Log: x.options.Log, Leads: m.Leads},
+		channel.DriverOptions{Client: func() *clientv3.Client { return c }, Log: x.options.Log, Leads: m.Leads},
 	)
 	if err != nil {
 		x.t.Fatal(err)
@@ -246,8 +261,12 @@ func TestDriverCatchesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	late.calls.Store(0)
 	late.startDriver()
 	clustertest.Until(t, "the last record", func() bool { return late.has("key-1199") })
+	if n := late.calls.Load(); n > 100 { // otherwise it would be slower than the writers of the primary, and never follow
+		t.Errorf("the node has read 1,200 records with %d calls", n)
+	}
 
 	late.stop()
 	if err := <-late.ended; err != nil {
