@@ -46,7 +46,7 @@ func write(nodes ...*node) *writers {
 		w.work.Go(func() {
 			for k := 0; ctx.Err() == nil; k++ {
 				key := fmt.Sprintf("w%d-%d", i, k)
-				for _, n := range w.nodes {
+				for _, n := range w.at(nil) {
 					if n.put(key) == nil {
 						w.mu.Lock()
 						w.acknowledged = append(w.acknowledged, key)
@@ -58,6 +58,16 @@ func write(nodes ...*node) *writers {
 		})
 	}
 	return w
+}
+
+// at returns the nodes at which the writers write, and sets them before if nodes is not nil.
+func (w *writers) at(nodes []*node) []*node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if nodes != nil {
+		w.nodes = nodes
+	}
+	return w.nodes
 }
 
 func (w *writers) count() int {
@@ -78,8 +88,7 @@ func (w *writers) end(t *testing.T, nodes ...*node) {
 	t.Helper()
 	w.stop()
 	w.work.Wait()
-	p := leads(t, nodes...)
-	p.mustPut("last")
+	putAt(t, "last", nodes...)
 	for _, n := range nodes {
 		clustertest.Until(t, "the last record at "+n.address.String(), func() bool { return n.has("last") })
 		for _, key := range w.acknowledged {
@@ -87,8 +96,8 @@ func (w *writers) end(t *testing.T, nodes ...*node) {
 				t.Errorf("node %s lacks the acknowledged %s", n.address, key)
 			}
 		}
-		if !bytes.Equal(n.content(), p.content()) {
-			t.Errorf("the stores of %s and %s differ", n.address, p.address)
+		if !bytes.Equal(n.content(), nodes[0].content()) {
+			t.Errorf("the stores of %s and %s differ", n.address, nodes[0].address)
 		}
 	}
 }
@@ -138,7 +147,7 @@ func TestCluster(t *testing.T) {
 	}
 
 	// A stops after it has handed over.
-	w.nodes = nodes
+	w.at(nodes)
 	a.cluster.Leave(t.Context())
 	p := leads(t, b, c)
 	a.close()
@@ -167,8 +176,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("a cluster without a primary is healthy: %+v", s)
 	}
 	b.start()
-	p = leads(t, rest[:2]...)
-	p.mustPut("two of three")
+	putAt(t, "two of three", rest[:2]...)
 }
 
 // TestFoldersSetBack: a member whose etcd folder is missing or old does not start, nor does a node with an old store.
@@ -176,14 +184,14 @@ func TestFoldersSetBack(t *testing.T) {
 	t.Parallel()
 	nodes := three(t)
 	a, b := nodes[0], nodes[1]
-	a.mustPut("before")
+	putAt(t, "before", nodes...)
 	clustertest.Until(t, "the first record", func() bool { return b.has("before") })
 	b.close()
 	oldStore, oldEtcd := b.setBack("store"), b.setBack(member.Dir)
 	b.start()
 	b.await(following)
 	for i := range 20 {
-		a.mustPut(fmt.Sprint("later", i))
+		putAt(t, fmt.Sprint("later", i), a, nodes[2], b)
 	}
 	clustertest.Until(t, "a synced record in etcd", func() bool {
 		p, _ := b.cluster.driving().Store.Position()
@@ -216,7 +224,7 @@ func TestFoldersSetBack(t *testing.T) {
 	newStore()
 	b.start()
 	b.await(following)
-	a.mustPut("last")
+	putAt(t, "last", nodes...)
 	clustertest.Until(t, "the last record", func() bool { return b.has("last") })
 }
 
@@ -224,8 +232,8 @@ func TestFoldersSetBack(t *testing.T) {
 func TestUnknownRecord(t *testing.T) {
 	t.Parallel()
 	nodes := three(t)
+	putAt(t, "before", nodes...)
 	p := leads(t, nodes...)
-	p.mustPut("before")
 	for _, n := range nodes {
 		clustertest.Until(t, "the first record", func() bool { return n.has("before") })
 	}

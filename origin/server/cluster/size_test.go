@@ -85,11 +85,11 @@ func TestEtcdSize(t *testing.T) {
 			largest = max(largest, file(n))
 		}
 	}
-	p := leads(t, nodes...)
-	p.mustPut("last")
+	putAt(t, "last", nodes...)
 	for _, n := range nodes {
 		clustertest.Until(t, "the last record", func() bool { return n.has("last") })
 	}
+	p := leads(t, nodes...)
 	alarms, err := p.cluster.client().AlarmList(t.Context())
 	if err != nil || len(alarms.Alarms) > 0 {
 		t.Errorf("alarms %v, %v", alarms, err)

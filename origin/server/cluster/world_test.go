@@ -322,6 +322,18 @@ func leads(t testing.TB, nodes ...*node) (p *node) {
 	return p
 }
 
+// putAt commits a key at the node that leads, and again if another one takes over meanwhile.
+func putAt(t testing.TB, key string, nodes ...*node) {
+	t.Helper()
+	err := kv.ErrFollows
+	for errors.Is(err, kv.ErrFollows) {
+		err = leads(t, nodes...).put(key)
+	}
+	if err != nil {
+		t.Fatalf("put %s: %v", key, err)
+	}
+}
+
 // three starts three nodes, and waits until each is a member that leads or follows.
 func three(t testing.TB) []*node {
 	t.Helper()
