@@ -47,7 +47,8 @@ const port = createServer(async (request, response) => {
 	for await (const part of request) parts.push(part);
 	const headers = Object.entries(request.headers).filter(([name]) => /^(authorization|content-type|accept|x-.*)$/.test(name));
 	const body = Buffer.concat(parts).toString('latin1');
-	const answer = await relay({ method: request.method, path: request.url, headers, body });
+	const answer = await relay({ method: request.method, path: request.url, headers, body })
+		.catch((failure) => ({ failed: String(failure) })); // the browser may end during a last request
 	if (answer.failed) return request.socket.destroy(); // as a server that goes away
 	response.writeHead(answer.status, answer.headers).end(Buffer.from(answer.body, 'latin1'));
 });

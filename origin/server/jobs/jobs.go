@@ -497,7 +497,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 	if job.URL == "" {
 		b, err := p.o.Blob(ctx, job.Blob)
 		switch {
-		case errors.Is(err, api.ErrFetch): // another node has the picture, and it is unavailable now
+		case errors.Is(err, api.ErrFetch), errors.Is(err, blob.ErrUnavailable), ctx.Err() != nil: // another machine has the picture, or the caller has left
 			p.o.Log.Debug("cannot get picture", "hash", job.Blob.String(), "error", err)
 		case err != nil:
 			p.o.Log.Log(ctx, p.unreadLevel(job.Blob), "cannot read picture", "hash", job.Blob.String(), "error", err)

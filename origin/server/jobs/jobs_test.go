@@ -253,6 +253,25 @@ func TestUnreadPictures(t *testing.T) {
 	}
 }
 
+// TestUnreadWithoutFault: a picture is not reported if its caller has left, or if the store of pictures does not answer.
+func TestUnreadWithoutFault(t *testing.T) {
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, tt := range []struct {
+		ctx context.Context
+		err error
+	}{{left, context.Canceled}, {t.Context(), fmt.Errorf("get: %w", blob.ErrUnavailable)}} {
+		var g gauge
+		var out bytes.Buffer
+		o := options(&g, 0)
+		o.Log = slog.New(slog.NewTextHandler(&out, nil))
+		o.Blob = func(context.Context, blob.Hash) ([]byte, error) { return nil, tt.err }
+		if _, _, err := New(o).bytes(tt.ctx, &api.Job{Blob: blob.Sum([]byte("picture"))}); !errors.Is(err, tt.err) || out.Len() > 0 {
+			t.Errorf("%v: error %v, log %q", tt.err, err, out.String())
+		}
+	}
+}
+
 type causeError struct{ error }
 
 func (c causeError) Cause() error  { return c.error }
