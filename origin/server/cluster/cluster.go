@@ -2,10 +2,8 @@ package cluster
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -112,7 +110,7 @@ func Open(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	start, err := randomID()
+	start, err := identity.NewID(system.Random)
 	if err != nil {
 		return nil, err
 	}
@@ -440,13 +438,6 @@ func (c *Cluster) Close() error {
 		errs = append(errs, c.folder.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// randomID returns 16 random hex digits.
-func randomID() (string, error) {
-	b := make([]byte, 8)
-	_, err := io.ReadFull(system.Random, b)
-	return hex.EncodeToString(b), err
 }
 
 func ignoreCanceled(err error) error {

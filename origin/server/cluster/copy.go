@@ -76,7 +76,7 @@ func (c *Cluster) checkpoint(store *pebblekv.Store, d *channel.Driver) (cp check
 	if err := c.dropOld(system.Now().Add(-keepCheckpoint)); err != nil {
 		return cp, err
 	}
-	if cp.ID, err = randomID(); err != nil {
+	if cp.ID, err = identity.NewID(system.Random); err != nil {
 		return cp, err
 	}
 	dir := path.Join(checkpointsDir, cp.ID)

@@ -76,12 +76,8 @@ func (t *tender) joinEtcd(ctx context.Context) error {
 }
 
 // promote makes learners members whose nodes follow, if the number of members is odd then.
-func (t *tender) promote(ctx context.Context, c *clientv3.Client) error {
-	list, err := c.MemberList(ctx)
-	if err != nil {
-		return err
-	}
-	voters, ready := promotable(list.Members, t.known.list(), system.Now())
+func (t *tender) promote(ctx context.Context, c *clientv3.Client, members []*pb.Member) error {
+	voters, ready := promotable(members, t.known.list(), system.Now())
 	want := 1 + voters%2
 	if len(ready) < want {
 		return nil

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -166,7 +166,10 @@ func (t *tender) step(ctx context.Context) error {
 	}
 	if d := t.driving(); err == nil && d != nil {
 		if term, _, _ := d.Serving(); term != 0 {
-			err = cmp.Or(t.compact(ctx, c, d), t.promote(ctx, c))
+			var list *clientv3.MemberListResponse
+			if list, err = c.MemberList(ctx); err == nil {
+				err = cmp.Or(t.compact(ctx, c, d, list.Members), t.promote(ctx, c, list.Members))
+			}
 		}
 	}
 	return err
@@ -306,7 +309,7 @@ const (
 )
 
 // compact removes the records from etcd that all living nodes, and at least a majority of the members, have synced.
-func (t *tender) compact(ctx context.Context, c *clientv3.Client, d *channel.Driver) error {
+func (t *tender) compact(ctx context.Context, c *clientv3.Client, d *channel.Driver, members []*pb.Member) error {
 	p := d.Progress()
 	if t.revision-p.Position.Revision >= markEvery {
 		if _, err := d.Store.Commit(&kv.Batch{}); err != nil {
@@ -314,19 +317,16 @@ func (t *tender) compact(ctx context.Context, c *clientv3.Client, d *channel.Dri
 		}
 	}
 	t.samples.note(p)
-	members, err := c.MemberList(ctx)
-	if err != nil {
-		return err
-	}
 	voters := map[uint64]bool{}
-	for _, m := range members.Members {
+	for _, m := range members {
 		voters[m.ID] = !m.IsLearner
 	}
 	all := t.known.list()
 	revision := t.samples.take(p, func(s sample) bool { return mayCompact(s.revision, p.Bytes-s.bytes, all, voters, system.Now()) })
-	if revision > 0 {
-		_, err = c.Compact(ctx, revision)
+	if revision == 0 {
+		return nil
 	}
+	_, err := c.Compact(ctx, revision)
 	return err
 }
 
@@ -372,7 +372,7 @@ func (s *samples) take(p channel.Progress, may func(sample) bool) (revision int6
 // mayCompact reports whether etcd may lose what is before a revision, after which there are waiting bytes of records.
 func mayCompact(revision, waiting int64, all []knownNode, voters map[uint64]bool, now time.Time) bool {
 	synced, members := 0, 0
-	for _, is := range maps.All(voters) {
+	for _, is := range voters {
 		if is {
 			members++
 		}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -180,7 +181,7 @@ func (c *Cluster) orderHandler() http.Handler {
 			(*local).ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set(applied, "0")
+		w.Header().Set(api.HeaderApplied, "0")
 		refuse(w, http.StatusServiceUnavailable, errors.New(noPrimary))
 	})))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

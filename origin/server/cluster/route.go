@@ -28,7 +28,6 @@ const (
 	noPrimary  = "no node of the cluster can answer at present: try again"
 	mayHave    = "the node that answered has ended, or another one has taken over: the write may have happened"
 	notSent    = "the node that answers could not be reached, and the call was not sent: try again"
-	applied    = "X-Sightline-Applied" // "0" in the answer of a node: the call wrote nothing
 )
 
 // place is the node that answers a call.
@@ -139,7 +138,7 @@ func (c *Cluster) forward(r *http.Request, at place, reads bool) (*http.Response
 		res, sent, err := c.send(r, at)
 		repeats := r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
 		switch {
-		case err == nil && (res.StatusCode != http.StatusServiceUnavailable || res.Header.Get(applied) != "0" || !repeats):
+		case err == nil && (res.StatusCode != http.StatusServiceUnavailable || res.Header.Get(api.HeaderApplied) != "0" || !repeats):
 			return res, nil
 		case err == nil:
 			_ = res.Body.Close()

@@ -40,7 +40,7 @@ func newRouting(t *testing.T) *routing {
 	x := &routing{Cluster: c, t: t}
 	address := clustertest.Addresses(t, 1)[0]
 	m, err := member.Start(member.Options{
-		Data: t.TempDir(), Name: "m", Address: address, Peers: map[string]string{"m": address}, Cluster: "c", Election: member.MinElection, Log: c.o.Log,
+		Data: t.TempDir(), Name: "m", Address: address, Peers: map[string]string{"m": address}, Cluster: "c", Election: identity.MinElection, Log: c.o.Log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestForward(t *testing.T) {
 
 	refuses := func(w http.ResponseWriter, header string) {
 		if header != "" {
-			w.Header().Set(applied, header)
+			w.Header().Set(api.HeaderApplied, header)
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}

@@ -56,7 +56,7 @@ func (s *Server) ServeNodes(l net.Listener) error {
 }
 
 // headerApplied is a header of answers to other nodes: "0" if the call wrote nothing. Clients neither send nor get it.
-const headerApplied = "X-Sightline-Applied"
+const headerApplied = api.HeaderApplied
 
 // followsError is the error of Leads: the server may not answer a request of another node.
 type followsError struct{ err error }

@@ -251,13 +251,7 @@ func (d *Driver) read(ctx context.Context, first, last int64) error {
 	for i, r := range res.Responses {
 		revision := first + int64(i/2)
 		for _, x := range r.GetResponseRange().Kvs {
-			records := x.Version
-			if Key(x.Key) == Primary {
-				if records, err = d.records(ctx, revision); err != nil {
-					return err
-				}
-			}
-			if err := d.show(ctx, x, records); err != nil {
+			if err := d.show(ctx, x); err != nil {
 				return err
 			}
 		}
@@ -291,14 +285,7 @@ func (d *Driver) watch(ctx context.Context, from int64) error {
 			return d.explain(err)
 		}
 		for _, e := range res.Events {
-			records := e.Kv.Version
-			if Key(e.Kv.Key) == Primary {
-				var err error
-				if records, err = d.records(ctx, e.Kv.ModRevision); err != nil {
-					return err
-				}
-			}
-			if err := d.show(ctx, e.Kv, records); err != nil {
+			if err := d.show(ctx, e.Kv); err != nil {
 				return err
 			}
 		}
@@ -318,9 +305,14 @@ func (d *Driver) records(ctx context.Context, revision int64) (int64, error) {
 	return res.Kvs[0].Version, nil
 }
 
-// show shows the store a change, and lets the machine follow. records is the number of records up to it.
-func (d *Driver) show(ctx context.Context, x *mvccpb.KeyValue, records int64) error {
-	e := Event{Key: Key(x.Key), Revision: x.ModRevision, Version: records, Value: x.Value}
+// show shows the store a change, and lets the machine follow.
+func (d *Driver) show(ctx context.Context, x *mvccpb.KeyValue) (err error) {
+	e := Event{Key: Key(x.Key), Revision: x.ModRevision, Version: x.Version, Value: x.Value}
+	if e.Key == Primary {
+		if e.Version, err = d.records(ctx, e.Revision); err != nil {
+			return err
+		}
+	}
 	b, role, err := d.Store.Show(e)
 	if err != nil {
 		return fmt.Errorf("record %d at revision %d: %w", e.Version, e.Revision, err)

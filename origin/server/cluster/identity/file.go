@@ -91,7 +91,7 @@ func Create(o Options, now time.Time, random io.Reader) (*File, error) {
 	f.Cluster.S3, f.Cluster.ElectionMS = o.S3, int(o.Election.Milliseconds())
 	var err error
 	for _, id := range []*string{&f.Cluster.ID, &f.Node.ID} {
-		if *id, err = newID(random); err != nil {
+		if *id, err = NewID(random); err != nil {
 			return nil, err
 		}
 	}

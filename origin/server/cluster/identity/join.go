@@ -103,7 +103,7 @@ func (f *File) Admit(r JoinRequest, now time.Time, random io.Reader) (JoinRespon
 	if err != nil {
 		return JoinResponse{}, err
 	}
-	id, err := newID(random)
+	id, err := NewID(random)
 	if err != nil {
 		return JoinResponse{}, err
 	}

@@ -46,7 +46,8 @@ func (s *Secret) UnmarshalText(text []byte) error {
 // idBytes is the length of a cluster's or node's ID in bytes. Its text has twice as many hex digits.
 const idBytes = 8
 
-func newID(random io.Reader) (string, error) {
+// NewID returns 16 random hex digits.
+func NewID(random io.Reader) (string, error) {
 	var b [idBytes]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return "", fmt.Errorf("random source: %w", err)

@@ -24,17 +24,12 @@ import (
 	"go.etcd.io/etcd/server/v3/features"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
+
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 )
 
 // Dir is the folder of etcd's files in a data folder.
 const Dir = "etcd"
-
-// Limits of the time in which members notice that their leader is dead.
-const (
-	DefaultElection = time.Second
-	MinElection     = 500 * time.Millisecond
-	MaxElection     = 5 * time.Second
-)
 
 // Certificates are the files of a node's certificate.
 type Certificates struct {
@@ -51,7 +46,7 @@ type Options struct {
 	Cluster      string            // id of our cluster; members of other clusters are refused
 	Joins        bool              // the cluster exists, and has this member already
 	Certificates *Certificates     // nil: no TLS, for tests on one machine
-	Election     time.Duration     // 0: DefaultElection
+	Election     time.Duration     // 0: identity.DefaultElection
 	Compares     bool              // the other members serve, so the member compares its store with theirs before it takes part
 	Log          *slog.Logger
 
@@ -93,7 +88,7 @@ func config(o Options) (*embed.Config, error) {
 	}
 	election := o.Election
 	if election == 0 {
-		election = DefaultElection
+		election = identity.DefaultElection
 	}
 	c.ElectionMs, c.TickMs = uint(election.Milliseconds()), uint(election.Milliseconds()/10)
 	c.PreVote = true

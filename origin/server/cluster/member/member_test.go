@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/features"
+
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 )
 
 // TestOptions reads back the options of etcd on which the promises of a cluster depend.
@@ -41,7 +43,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("etcd's options lack: %s", what)
 		}
 	}
-	c, err = config(Options{Name: "n1", Address: "127.0.0.1:7000", Election: MinElection, Log: slog.New(slog.DiscardHandler)})
+	c, err = config(Options{Name: "n1", Address: "127.0.0.1:7000", Election: identity.MinElection, Log: slog.New(slog.DiscardHandler)})
 	if err != nil || c.TickMs != 50 || c.ElectionMs != 500 {
 		t.Errorf("%v; heartbeat %d ms and election %d ms with an election of 500 ms", err, c.TickMs, c.ElectionMs)
 	}
