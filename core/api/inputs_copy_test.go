@@ -115,3 +115,54 @@ func TestTruthsAtCopy(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswerWhilePulling: a replica answers a change with the changed inputs, though they have come back from the origin before the answer. They
+// follow another input there, so their ordinals have changed.
+func TestAnswerWhilePulling(t *testing.T) {
+	a := newReplicaCalls(t)
+	a.do("POST /inputs", pond)
+	a.origin("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
+	a.Push(t)
+	store := &waitingStore{Store: a.World.Store}
+	if err := a.Engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.Open(t, store)
+	for _, tt := range []struct{ call, body, want string }{
+		{"PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"wet"}]}}]}`, `"id":"wet"`},
+		{"POST /inputs", `{"inputs":[{"id":"sea","data":{"image":{"url":"http://pictures.test/white.png"},"metadata":{"deep":true}}}]}`, `"deep":true`},
+	} {
+		pulled := false
+		store.waited = func() {
+			if strings.HasPrefix(tt.call, "POST") {
+				a.origin("POST /inputs", `{"inputs":[{"id":"river","data":{"image":{"url":"http://pictures.test/black.png"}}}]}`)
+				a.Push(t)
+			}
+			a.Pull(t)
+			pulled = true
+		}
+		if answer, _ := a.do(tt.call, tt.body); !pulled || !strings.Contains(answer, tt.want) {
+			t.Errorf("%s, pulled %t: %s, want %s", tt.call, pulled, answer, tt.want)
+		}
+	}
+}
+
+// waitingStore calls waited once, after a commit.
+type waitingStore struct {
+	kv.Store
+	waited func()
+}
+
+func (s *waitingStore) Commit(b *kv.Batch) (wait func() error, err error) {
+	durable, err := s.Store.Commit(b)
+	waited := s.waited
+	if waited == nil || err != nil {
+		return durable, err
+	}
+	s.waited = nil
+	return func() error {
+		err := durable()
+		waited()
+		return err
+	}, nil
+}

@@ -186,12 +186,12 @@ func submitAdditions(x *call.Call, added []addition, results []call.Result) erro
 			return err
 		}
 	}
-	ords := make([]uint32, len(added))
+	dots := make([]log.Dot, len(added))
 	for i, verdict := range verdicts {
 		added[at[i]].err = show.VerdictError(&verdict)
-		ords[at[i]] = verdict.Ord
+		dots[at[i]] = verdict.Dot
 	}
-	return answerAdded(x, added, ords)
+	return answerAdded(x, added, dots)
 }
 
 // creates returns the operations of the additions without an error, and their indices in added.
@@ -285,12 +285,12 @@ func releasePictures(x *call.Call, added []addition) {
 }
 
 // answerAdded answers a call that added inputs.
-func answerAdded(x *call.Call, added []addition, ords []uint32) error {
+func answerAdded(x *call.Call, added []addition, dots []log.Dot) error {
 	items := make([]outcome, len(added))
 	for i := range added {
 		c := &added[i].create
 		input := catalog.Input{ID: c.ID, URL: c.URL, Crop: c.Crop, Code: catalog.InputPending}
-		items[i] = outcome{ord: ords[i], input: input, err: added[i].err}
+		items[i] = outcome{dot: dots[i], input: input, err: added[i].err}
 	}
 	return answerOutcomes(x, items, nil)
 }

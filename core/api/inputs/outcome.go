@@ -7,11 +7,12 @@ import (
 	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
 )
 
 // outcome is the result of one item of a call that adds or changes inputs.
 type outcome struct {
-	ord        uint32        // ordinal of the input, unless err is set
+	dot        log.Dot       // operation that created the input, unless err is set: its ordinal can change while a replica pulls
 	input      catalog.Input // the known part of an input without a record
 	err        error
 	deletedErr error // error if the input was deleted meanwhile; nil: none
@@ -28,7 +29,7 @@ func answerOutcomes(x *call.Call, items []outcome, status *call.Status) error {
 		item := &items[i]
 		inputs[i] = item.input
 		if item.err == nil {
-			in, err := show.LoadInput(x, v, item.ord)
+			in, err := show.LoadInputOf(x, v, item.dot)
 			switch {
 			case err == nil:
 				inputs[i] = in

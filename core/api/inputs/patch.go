@@ -56,7 +56,7 @@ func PatchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	items := []patchItem{{id: in.ID, ord: in.Ord, bodies: bodies}}
+	items := []patchItem{{id: in.ID, dot: in.Dot, bodies: bodies}}
 	if err := p.submit(items); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ type patch struct {
 // patchItem is one item of a PATCH.
 type patchItem struct {
 	id     string
-	ord    uint32
+	dot    log.Dot // operation that created the input
 	bodies []log.Body
 	err    error // reason why it is not changed
 }
@@ -103,7 +103,7 @@ func (p *patch) item(o call.Object, malformed error) (patchItem, error) {
 	case err != nil:
 		return item, err
 	}
-	item.ord = in.Ord
+	item.dot = in.Dot
 	data, err := o.Object("data")
 	if err == nil {
 		item.bodies, err = p.changes(in, data)
@@ -292,7 +292,7 @@ func answerPatched(x *call.Call, items []patchItem) error {
 	deletedErr := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
-		all[i] = outcome{ord: items[i].ord, input: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: deletedErr}
+		all[i] = outcome{dot: items[i].dot, input: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: deletedErr}
 	}
 	return answerOutcomes(x, all, &call.StatusModified)
 }

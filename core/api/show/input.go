@@ -18,10 +18,19 @@ import (
 // LoadInput reads an input that the answer lists. If the host has no memory for the answer, it returns an error. It continues if the call
 // has written, since the answer then shows the inputs' ids.
 func LoadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
+	return load(x, v, v.Input, ord)
+}
+
+// LoadInputOf is [LoadInput] for the input that an operation created.
+func LoadInputOf(x *call.Call, v *partition.View, dot log.Dot) (catalog.Input, error) {
+	return load(x, v, v.InputByDot, dot)
+}
+
+func load[K uint32 | log.Dot](x *call.Call, v *partition.View, read func(K) (catalog.Input, error), key K) (catalog.Input, error) {
 	if err := x.Room(); err != nil {
 		return catalog.Input{}, err
 	}
-	in, err := v.Input(ord)
+	in, err := read(key)
 	if err == nil {
 		HoldInput(x, &in)
 		err = NameSameFile(x, v, &in)
