@@ -10,12 +10,13 @@ import (
 
 	"github.com/sightline-dev/sightline/origin/server/cluster/channel"
 	"github.com/sightline-dev/sightline/origin/server/cluster/clustertest"
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/cluster/member"
 )
 
 // BenchmarkChecks compares checked reads at the primary with linearizable gets of the same etcd of three members. Both take turns.
 func BenchmarkChecks(b *testing.B) {
-	peers := map[string]string{}
+	peers := map[string]identity.Address{}
 	for i, address := range clustertest.Addresses(b, 3) {
 		peers[fmt.Sprint("n", i)] = address
 	}

@@ -171,9 +171,9 @@ func (c *Cluster) startMember() error {
 }
 
 // runMember starts the member. peers are needed at its first start.
-func (c *Cluster) runMember(peers map[string]string, joins bool) error {
+func (c *Cluster) runMember(peers map[string]identity.Address, joins bool) error {
 	m, err := member.Start(member.Options{
-		Data: c.o.Data, Name: c.file.Node.ID, Address: c.file.Node.Address.String(), Peers: peers, Cluster: c.file.Cluster.ID, Joins: joins,
+		Data: c.o.Data, Name: c.file.Node.ID, Address: c.file.Node.Address, Peers: peers, Cluster: c.file.Cluster.ID, Joins: joins,
 		Certificates: &c.certificate, Election: c.file.Cluster.Election(), Compares: c.peersServe, Log: c.o.Log, Fatal: c.syncStore,
 	})
 	if err != nil {
@@ -201,11 +201,8 @@ func (c *Cluster) syncStore(why error) {
 func (c *Cluster) dialMembers() error {
 	var at []string
 	for _, n := range c.file.Peers {
-		u, err := member.ClientURL(n.Address.String())
-		if err != nil {
-			return err
-		}
-		at = append(at, u)
+		u := n.Address.EtcdClient()
+		at = append(at, u.String())
 	}
 	if len(at) == 0 {
 		return nil

@@ -35,9 +35,9 @@ func Create(ctx context.Context, file *identity.File, f *data.Folder, log *slog.
 	if err != nil {
 		return err
 	}
-	address := file.Node.Address.String()
+	address := file.Node.Address
 	m, err := member.Start(member.Options{
-		Data: f.Dir, Name: file.Node.ID, Address: address, Peers: map[string]string{file.Node.ID: address}, Cluster: file.Cluster.ID,
+		Data: f.Dir, Name: file.Node.ID, Address: address, Peers: map[string]identity.Address{file.Node.ID: address}, Cluster: file.Cluster.ID,
 		Certificates: &member.Certificates{Authority: files.Authority, Certificate: files.Certificate, Key: files.Key, Name: string(identity.RoleNode)},
 		Election:     file.Cluster.Election(), Log: log,
 	})

@@ -52,7 +52,7 @@ func TestJoinRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	unreachable := unknown
-	unreachable.Address = parse(t, clustertest.Addresses(t, 1)[0])
+	unreachable.Address = clustertest.Addresses(t, 1)[0]
 
 	old := a.token()
 	leases, err := a.cluster.client().Leases(ctx)

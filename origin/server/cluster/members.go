@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/cluster/member"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -35,10 +36,8 @@ func (t *tender) joinEtcd(ctx context.Context) error {
 	case m != nil || t.present() != following:
 		return nil
 	}
-	own, err := member.PeerURL(t.file.Node.Address.String())
-	if err != nil {
-		return err
-	}
+	u := t.file.Node.Address.EtcdPeer()
+	own := u.String()
 	c := t.client()
 	list, err := c.MemberList(ctx)
 	if err != nil {
@@ -60,7 +59,7 @@ func (t *tender) joinEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	peers := map[string]string{t.file.Node.ID: t.file.Node.Address.String()}
+	peers := map[string]identity.Address{t.file.Node.ID: t.file.Node.Address}
 	for _, x := range added.Members {
 		if x.ID == added.Member.ID {
 			continue
@@ -69,7 +68,7 @@ func (t *tender) joinEtcd(ctx context.Context) error {
 		if !ok {
 			return fmt.Errorf("address of the member %s is unknown", x.Name)
 		}
-		peers[x.Name] = n.Address.String()
+		peers[x.Name] = n.Address
 	}
 	t.o.Log.Info("this node becomes a learner of etcd")
 	return t.runMember(peers, true)

@@ -40,7 +40,7 @@ func newRouting(t *testing.T) *routing {
 	x := &routing{Cluster: c, t: t}
 	address := clustertest.Addresses(t, 1)[0]
 	m, err := member.Start(member.Options{
-		Data: t.TempDir(), Name: "m", Address: address, Peers: map[string]string{"m": address}, Cluster: "c", Election: identity.MinElection, Log: c.o.Log,
+		Data: t.TempDir(), Name: "m", Address: address, Peers: map[string]identity.Address{"m": address}, Cluster: "c", Election: identity.MinElection, Log: c.o.Log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestForward(t *testing.T) {
 		return done
 	}
 	t.Run("sends a call to the next primary if it cannot reach this one", func(t *testing.T) {
-		x.claims(identity.Node{ID: "dead", Address: parse(t, clustertest.Addresses(t, 1)[0])})
+		x.claims(identity.Node{ID: "dead", Address: clustertest.Addresses(t, 1)[0]})
 		done := newCall("POST", "body")
 		c := x.peer("c1", func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "c") })
 		x.claims(c.Node)

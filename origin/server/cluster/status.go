@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/sightline-dev/sightline/origin/server/cluster/member"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -106,11 +105,8 @@ func (c *Cluster) Etcdctl() (string, error) {
 	var at []string
 	for _, k := range c.known.list() {
 		if k.Member != 0 {
-			u, err := member.ClientURL(k.Address.String())
-			if err != nil {
-				return "", err
-			}
-			at = append(at, u)
+			u := k.Address.EtcdClient()
+			at = append(at, u.String())
 		}
 	}
 	files, err := c.file.WriteTLS(c.o.Data)

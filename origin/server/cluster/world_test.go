@@ -81,7 +81,7 @@ func (l *lines) find(message string) (all []map[string]string) {
 // newNode returns a node at a free address. Its folder does not exist.
 func newNode(t testing.TB) *node {
 	t.Helper()
-	return &node{t: t, dir: filepath.Join(t.TempDir(), "data"), address: parse(t, clustertest.Addresses(t, 1)[0])}
+	return &node{t: t, dir: filepath.Join(t.TempDir(), "data"), address: clustertest.Addresses(t, 1)[0]}
 }
 
 func parse(t testing.TB, address string) identity.Address {

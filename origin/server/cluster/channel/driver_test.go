@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/origin/server/cluster/channel"
 	"github.com/sightline-dev/sightline/origin/server/cluster/clustertest"
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/cluster/member"
 )
 
@@ -80,7 +81,7 @@ func members(t *testing.T, n int) []*real {
 func membersOn(t *testing.T, n int, local func() kv.Store) (nodes []*real) {
 	t.Helper()
 	at := clustertest.Addresses(t, n)
-	peers := map[string]string{}
+	peers := map[string]identity.Address{}
 	for i, a := range at {
 		peers[fmt.Sprint("n", i)] = a
 	}

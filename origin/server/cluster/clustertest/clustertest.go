@@ -3,12 +3,11 @@ package clustertest
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/origin/server/cluster/identity"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -32,19 +31,19 @@ const (
 )
 
 // Addresses returns n addresses of nodes on loopback whose three ports are free.
-func Addresses(t testing.TB, n int) (all []string) {
+func Addresses(t testing.TB, n int) (all []identity.Address) {
 	t.Helper()
 	var used []int
 	rnd := rand.New(rand.NewPCG(uint64(system.Now().UnixNano()), 0))
 	for len(all) < n {
 		port := firstPort + rnd.IntN(ports)
-		l, err := system.Listen(t.Context(), address(port))
+		l, err := system.Listen(t.Context(), address(port).String())
 		if err != nil {
 			continue // in use
 		}
 		free := !slices.ContainsFunc(used, func(p int) bool { return p-2 <= port && port <= p+2 })
 		for after := 1; after <= 2 && free; after++ {
-			next, err := system.Listen(t.Context(), address(port+after))
+			next, err := system.Listen(t.Context(), address(port+after).String())
 			if free = err == nil; free {
 				free = next.Close() == nil
 			}
@@ -59,4 +58,6 @@ func Addresses(t testing.TB, n int) (all []string) {
 	return all
 }
 
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func address(port int) identity.Address {
+	return identity.Address{Host: "127.0.0.1", Port: uint16(port)}
+}

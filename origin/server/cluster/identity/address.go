@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -70,11 +71,15 @@ func parseHost(host string) (string, error) {
 // String returns HOST:PORT, with brackets around an IPv6 address.
 func (a Address) String() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
 
-// EtcdPeer returns the address for etcd's other members: the port after the node port.
-func (a Address) EtcdPeer() Address { return Address{a.Host, a.Port + 1} }
+// EtcdPeer returns the URL for etcd's other members: the port after the node port.
+func (a Address) EtcdPeer() url.URL { return a.etcd(1) }
 
-// EtcdClient returns the address for etcd's clients: the second port after the node port.
-func (a Address) EtcdClient() Address { return Address{a.Host, a.Port + 2} }
+// EtcdClient returns the URL for etcd's clients: the second port after the node port.
+func (a Address) EtcdClient() url.URL { return a.etcd(2) }
+
+func (a Address) etcd(after uint16) url.URL {
+	return url.URL{Scheme: "https", Host: Address{a.Host, a.Port + after}.String()}
+}
 
 // MarshalText implements [encoding.TextMarshaler].
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }

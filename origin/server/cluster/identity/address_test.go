@@ -72,7 +72,9 @@ func TestPortsOfEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if peer, client := a.EtcdPeer().String(), a.EtcdClient().String(); peer != "[fd00::5]:65534" || client != "[fd00::5]:65535" {
+	u, v := a.EtcdPeer(), a.EtcdClient()
+	peer, client := u.String(), v.String()
+	if peer != "https://[fd00::5]:65534" || client != "https://[fd00::5]:65535" {
 		t.Errorf("ports of etcd: %s and %s", peer, client)
 	}
 }

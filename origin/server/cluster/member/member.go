@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,15 +37,15 @@ type Certificates struct {
 
 // Options are the settings of a member. All are required, except those whose comment gives a meaning of 0 or "".
 type Options struct {
-	Data         string            // data folder
-	Name         string            // id of the node
-	Address      string            // HOST:PORT of the node
-	Peers        map[string]string // addresses of all members by the id of the node, this one included; not used by a member that was started before
-	Cluster      string            // id of our cluster; members of other clusters are refused
-	Joins        bool              // the cluster exists, and has this member already
-	Certificates *Certificates     // nil: no TLS, for tests on one machine
-	Election     time.Duration     // 0: identity.DefaultElection
-	Compares     bool              // the other members serve, so the member compares its store with theirs before it takes part
+	Data         string // data folder
+	Name         string // id of the node
+	Address      identity.Address
+	Peers        map[string]identity.Address // addresses of all members by the id of the node, this one included; not used by a member that was started before
+	Cluster      string                      // id of our cluster; members of other clusters are refused
+	Joins        bool                        // the cluster exists, and has this member already
+	Certificates *Certificates               // nil: no TLS, for tests on one machine
+	Election     time.Duration               // 0: identity.DefaultElection
+	Compares     bool                        // the other members serve, so the member compares its store with theirs before it takes part
 	Log          *slog.Logger
 
 	// Fatal is called when etcd cannot continue, before the process ends. nil: nothing is called.
@@ -66,23 +64,14 @@ const quota = 8 << 30
 
 // config returns all options of etcd. TestOptions reads them back.
 func config(o Options) (*embed.Config, error) {
-	peer, err := address(o.Address, 1, o.Certificates)
-	if err != nil {
-		return nil, err
-	}
-	client, err := address(o.Address, 2, o.Certificates)
-	if err != nil {
-		return nil, err
-	}
+	peer, client := o.at(o.Address.EtcdPeer()), o.at(o.Address.EtcdClient())
 	c := embed.NewConfig()
 	c.Dir = filepath.Join(o.Data, Dir)
 	c.Name = o.Name
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.InitialClusterToken = o.Cluster
-	if c.InitialCluster, err = initialCluster(o); err != nil {
-		return nil, err
-	}
+	c.InitialCluster = initialCluster(o)
 	if o.Joins {
 		c.ClusterState = embed.ClusterStateFlagExisting
 	}
@@ -106,7 +95,7 @@ func config(o Options) (*embed.Config, error) {
 		return nil, errors.New("etcd has no feature gates")
 	}
 	// Members that start at the same time would wait for each other's answer to the first check, 7 s for each.
-	err = gates.SetFromMap(map[string]bool{string(features.InitialCorruptCheck): o.Compares, string(features.CompactHashCheck): true})
+	err := gates.SetFromMap(map[string]bool{string(features.InitialCorruptCheck): o.Compares, string(features.CompactHashCheck): true})
 	if err != nil {
 		return nil, err
 	}
@@ -125,45 +114,22 @@ func config(o Options) (*embed.Config, error) {
 	return c, nil
 }
 
+// at returns a URL of a member.
+func (o *Options) at(u url.URL) url.URL {
+	if o.Certificates == nil {
+		u.Scheme = "http"
+	}
+	return u
+}
+
 // initialCluster returns the members in etcd's form.
-func initialCluster(o Options) (string, error) {
+func initialCluster(o Options) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(o.Peers)) {
-		u, err := address(o.Peers[name], 1, o.Certificates)
-		if err != nil {
-			return "", err
-		}
+		u := o.at(o.Peers[name].EtcdPeer())
 		all = append(all, name+"="+u.String())
 	}
-	return strings.Join(all, ","), nil
-}
-
-// address returns the URL of a port after the node's.
-func address(node string, after int, c *Certificates) (url.URL, error) {
-	host, port, err := net.SplitHostPort(node)
-	if err != nil {
-		return url.URL{}, fmt.Errorf("address of a node: %w", err)
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return url.URL{}, fmt.Errorf("address of a node: port %q", port)
-	}
-	scheme := "https"
-	if c == nil {
-		scheme = "http"
-	}
-	return url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(int(n)+after))}, nil
-}
-
-// PeerURL and ClientURL return the addresses of the etcd of a node with TLS.
-func PeerURL(node string) (string, error) { return urlOf(node, 1) }
-
-// ClientURL returns the address at which the etcd of a node takes calls.
-func ClientURL(node string) (string, error) { return urlOf(node, 2) }
-
-func urlOf(node string, after int) (string, error) {
-	u, err := address(node, after, &Certificates{})
-	return u.String(), err
+	return strings.Join(all, ",")
 }
 
 // Exists reports whether a data folder has the files of a member that was started.
