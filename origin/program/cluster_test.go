@@ -18,7 +18,7 @@ import (
 
 // TestKillCluster kills and stops the nodes of a cluster at random while clients of all nodes add inputs, append numbers to their metadata, and
 // delete some. Afterwards everything acknowledged exists once, calls without an answer happened at most once, and deleted inputs stay deleted.
-// All nodes have equal lists and states, and each picture loads from every node.
+// All nodes have equal lists, and equal states with a replica in a folder and an edge. Each picture loads from every node.
 func TestKillCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of killing")
@@ -30,8 +30,13 @@ func TestKillCluster(t *testing.T) {
 			for i := range testkit.Size(t, 3, 3, 6, 8) {
 				k.writers = append(k.writers, c.newWriter(fmt.Sprintf("w%d", i), i%len(c.all), seed))
 			}
-			k.copied = c.newReplica(c.all[k.rnd.IntN(len(c.all))], seed)
-			k.writers = append(k.writers, k.copied.writer)
+			k.replicas = append(k.replicas, c.newFolder(c.all[k.rnd.IntN(len(c.all))], seed))
+			if edge := c.newEdge(c.all[k.rnd.IntN(len(c.all))], seed); edge != nil {
+				k.replicas = append(k.replicas, edge)
+			}
+			for _, r := range k.replicas {
+				k.writers = append(k.writers, r.writer)
+			}
 			k.round(time.Duration(testkit.Size(t, 10, 10, 60, 300)) * time.Second)
 			k.check()
 		})
@@ -44,10 +49,10 @@ func TestKillCluster(t *testing.T) {
 // killedCluster is a cluster with its writers.
 type killedCluster struct {
 	*nodes
-	rnd     *rand.Rand
-	writers []*clusterWriter
-	copied  *folderReplica
-	faults  int
+	rnd      *rand.Rand
+	writers  []*clusterWriter
+	replicas []*clusterReplica
+	faults   int
 }
 
 // round lets the writers write for a time with faults. Afterwards all nodes run.
@@ -131,7 +136,9 @@ func (k *killedCluster) fault(ctx context.Context) {
 // check compares the lists of all nodes with the calls of the writers, and stops the nodes.
 func (k *killedCluster) check() {
 	k.t.Helper()
-	k.copied.settle()
+	for _, r := range k.replicas {
+		r.settle()
+	}
 	k.settle()
 	first := k.list(k.all[0])
 	for _, n := range k.all[1:] {
@@ -152,9 +159,12 @@ func (k *killedCluster) check() {
 		}
 	}
 	k.checkPictures(first)
-	k.copied.stop()
+	var folders []string
+	for _, r := range k.replicas {
+		r.stop()
+		folders = append(folders, r.data)
+	}
 	k.stop()
-	folders := []string{k.copied.data}
 	for _, n := range k.all {
 		folders = append(folders, n.data)
 	}

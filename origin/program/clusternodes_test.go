@@ -1,7 +1,6 @@
 package program
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -151,32 +150,12 @@ func (c *nodes) command(args ...string) string {
 func (n *node) start() {
 	t := n.nodes.t
 	t.Helper()
-	p := &process{data: n.data, base: n.base, exited: make(chan error, 1), cmd: n.nodes.program(
+	p := &process{data: n.data, base: n.base, cmd: n.nodes.program(
 		"serve", "--data", n.data, "--listen", n.listen, "--workers", "1", "--log-format", "text")}
 	n.process, n.out, n.running, n.stopped = p, &safeBuffer{}, true, false
 	p.cmd.Stdout = n.out
-	stderr, err := p.cmd.StderrPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		lines := bufio.NewScanner(stderr)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			p.mu.Lock()
-			p.log = append(p.log, lines.Text())
-			p.mu.Unlock()
-		}
-		p.exited <- p.cmd.Wait()
-	}()
+	p.launch(t)
 	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			<-p.exited
-		}
 		if t.Failed() {
 			lines := slices.DeleteFunc(p.lines(""), func(line string) bool { return strings.Contains(line, "status=200") })
 			t.Logf("log of node %d at %s:\n%s", n.number, n.address, strings.Join(lines, "\n"))

@@ -1,8 +1,11 @@
 package program
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -10,96 +13,122 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
-// folderReplica is a replica in a folder, which 'sightline sync --watch' keeps in sync with one node of a cluster.
-type folderReplica struct {
+// clusterReplica is a separate process with a replica of the cluster's application: a folder that 'sightline sync --watch' keeps in sync with one
+// node, or an edge.
+type clusterReplica struct {
 	*process
 	nodes  *nodes
-	caller *control.Caller
+	call   func(method, path, body string) (status int, answer []byte) // without an answer the status is 0
 	writer *clusterWriter
 }
 
-// newReplica starts a replica of the cluster's application, with a writer. It returns once the replica has the application.
-func (c *nodes) newReplica(at *node, seed uint64) *folderReplica {
+// newFolder starts a replica in a folder.
+func (c *nodes) newFolder(at *node, seed uint64) *clusterReplica {
 	c.t.Helper()
-	r := &folderReplica{nodes: c, process: &process{data: filepath.Join(c.t.TempDir(), "copy"), exited: make(chan error, 1)}}
-	r.cmd = c.program("sync", "--watch", "--data", r.data, "--origin", at.base, "--key", c.key, "--app", c.app)
-	out := &safeBuffer{}
-	r.cmd.Stdout, r.cmd.Stderr = out, out
-	if err := r.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	go func() { r.exited <- r.cmd.Wait() }()
-	c.t.Cleanup(func() {
-		if r.cmd.ProcessState == nil {
-			_ = r.cmd.Process.Kill()
-			<-r.exited
-		}
-		if c.t.Failed() {
-			c.t.Logf("output of the replica:\n%s", out)
-		}
-	})
+	data := filepath.Join(c.t.TempDir(), "copy")
+	r := &clusterReplica{nodes: c, process: &process{
+		data: data, cmd: c.program("sync", "--watch", "--data", data, "--origin", at.base, "--key", c.key, "--app", c.app),
+	}}
+	r.launch(c.t)
 	c.wait("the replica's folder", func() bool {
 		_, err := os.Stat(filepath.Join(r.data, control.Socket))
 		return err == nil
 	})
-	r.caller = server.Dial(r.data)
-	c.t.Cleanup(func() { _ = r.caller.Close() })
-	c.wait("the replica has the application", func() bool {
-		code, _ := r.call("GET", "/v2/inputs/status", "")
-		return code == 200
-	})
-	r.writer = c.newWriter("copy", 0, seed)
-	r.writer.sends = r.send
+	caller := server.Dial(r.data)
+	c.t.Cleanup(func() { _ = caller.Close() })
+	r.call = func(method, path, body string) (status int, answer []byte) {
+		res, err := caller.Call(c.t.Context(), c.app, &api.Request{Method: method, Path: path, Body: []byte(body)})
+		if err != nil {
+			return 0, []byte(err.Error())
+		}
+		return res.Status, res.Body
+	}
+	r.begin("folder", seed)
 	return r
 }
 
-// call makes a call in the replica. Without an answer the status is 0.
-func (r *folderReplica) call(method, path, body string) (status int, answer []byte) {
-	res, err := r.caller.Call(r.nodes.t.Context(), r.nodes.app, &api.Request{Method: method, Path: path, Body: []byte(body)})
-	if err != nil {
-		return 0, []byte(err.Error())
+// newEdge starts an edge with the program that make build has made. Without the program it returns nil.
+func (c *nodes) newEdge(at *node, seed uint64) *clusterReplica {
+	c.t.Helper()
+	program := filepath.Join(testkit.Root(c.t), "bin", "sightline-edge")
+	if _, err := os.Stat(program); err != nil {
+		c.t.Logf("no edge: %v; make build makes it", err)
+		return nil
 	}
-	return res.Status, res.Body
+	var enrolment struct{ Token string }
+	text := c.command("edge", "create", "edge", "--apps", c.app, "--data", at.data, "--json")
+	if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
+		c.t.Fatal(err)
+	}
+	data, address := filepath.Join(c.t.TempDir(), "edge"), freeAddress(c.t)
+	r := &clusterReplica{nodes: c, process: &process{data: data, base: "http://" + address, cmd: exec.Command(
+		program, "serve", "--data", data, "--listen", address, "--origin", at.base, "--token", enrolment.Token, "--allow-private-fetch", "--log-format", "text")}}
+	r.launch(c.t)
+	r.call = func(method, path, body string) (status int, answer []byte) {
+		return c.do(method, r.base+path, []byte(body))
+	}
+	r.begin("edge", seed)
+	return r
+}
+
+// begin waits until the replica has the application, and gives it a writer.
+func (r *clusterReplica) begin(name string, seed uint64) {
+	c := r.nodes
+	c.t.Helper()
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("log of the %s:\n%s", name, strings.Join(r.lines(""), "\n"))
+		}
+	})
+	c.wait("the "+name+" has the application", func() bool {
+		r.check()
+		code, _ := r.call("GET", "/v2/inputs/status", "")
+		return code == http.StatusOK
+	})
+	r.writer = c.newWriter(name, 0, seed)
+	r.writer.sends = r.send
+}
+
+// check fails the test if the process has ended by itself.
+func (r *clusterReplica) check() {
+	r.nodes.t.Helper()
+	if len(r.exited) > 0 {
+		r.nodes.t.Fatalf("the replica has ended: %v", <-r.exited)
+	}
 }
 
 // send makes a change in the replica, which stores it until the cluster has it.
-func (r *folderReplica) send(method string, body []byte) fate {
+func (r *clusterReplica) send(method string, body []byte) fate {
 	code, answer := r.call(method, "/v2/inputs", string(body))
-	if code == 400 && strings.Contains(string(answer), "The input was deleted.") {
-		// A replica sometimes answers this for a change that it has stored, if the creation of the input comes back from the origin meanwhile.
-		return unknown
-	}
-	if code != 200 {
-		r.nodes.t.Errorf("%s in the replica: %s: %d %.500s", method, body[:min(len(body), 200)], code, answer)
+	if code != http.StatusOK {
+		r.nodes.t.Errorf("%s in the replica %s: %s: %d %.500s", method, r.writer.name, body[:min(len(body), 200)], code, answer)
 		return unknown
 	}
 	return done
 }
 
 // settle waits until the replica and the cluster have all operations of each other.
-func (r *folderReplica) settle() {
+func (r *clusterReplica) settle() {
 	r.nodes.t.Helper()
-	var answer []byte
-	r.nodes.wait("the replica is current", func() bool {
-		if len(r.exited) > 0 {
-			r.nodes.t.Fatalf("the replica has ended: %v", <-r.exited)
-		}
-		var code int
-		code, answer = r.call("GET", "/v2/sync/status", "")
-		return code == 200 && strings.Contains(string(answer), `"phase":"current"`) && strings.Contains(string(answer), `"queued":0,"sent":0,"conflicts":0`)
+	r.nodes.wait("the replica "+r.writer.name+" is current", func() bool {
+		r.check()
+		code, answer := r.call("GET", "/v2/sync/status", "")
+		return code == http.StatusOK && strings.Contains(string(answer), `"phase":"current"`) &&
+			strings.Contains(string(answer), `"queued":0,"sent":0,"conflicts":0`)
 	})
 }
 
 // stop ends the replica's process.
-func (r *folderReplica) stop() {
+func (r *clusterReplica) stop() {
 	r.nodes.t.Helper()
 	if _, err := r.terminate(r.nodes.t); err != nil {
-		r.nodes.t.Errorf("sync --watch: %v", err)
+		r.nodes.t.Errorf("the replica %s after SIGTERM: %v", r.writer.name, err)
 	}
 }
 

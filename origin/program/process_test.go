@@ -71,27 +71,15 @@ type process struct {
 	exited chan error
 }
 
-// startProcess starts "sightline serve" on a free port and waits until it serves.
-func startProcess(t testing.TB, args ...string) *process {
+// launch starts p.cmd, collects its standard error in the log, and kills it at the end of the test if it still runs.
+func (p *process) launch(t testing.TB) {
 	t.Helper()
-	return startOn(t, t.TempDir(), args...)
-}
-
-// startOn is like startProcess, with a data folder that may have been used before.
-func startOn(t testing.TB, data string, args ...string) *process {
-	t.Helper()
-	p := &process{exited: make(chan error, 1), data: data}
-	address := freeAddress(t)
-	p.base = "http://" + address
-	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", address, "--data", data, "--log-format", "text"}, args...)...)
-	p.cmd.Env = append(os.Environ(), asServer+"=1")
-	var out safeBuffer
-	p.cmd.Stdout = &out
+	p.exited = make(chan error, 1)
 	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		err = p.cmd.Start()
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -110,6 +98,25 @@ func startOn(t testing.TB, data string, args ...string) *process {
 			<-p.exited
 		}
 	})
+}
+
+// startProcess starts "sightline serve" on a free port and waits until it serves.
+func startProcess(t testing.TB, args ...string) *process {
+	t.Helper()
+	return startOn(t, t.TempDir(), args...)
+}
+
+// startOn is like startProcess, with a data folder that may have been used before.
+func startOn(t testing.TB, data string, args ...string) *process {
+	t.Helper()
+	p := &process{data: data}
+	address := freeAddress(t)
+	p.base = "http://" + address
+	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", address, "--data", data, "--log-format", "text"}, args...)...)
+	p.cmd.Env = append(os.Environ(), asServer+"=1")
+	var out safeBuffer
+	p.cmd.Stdout = &out
+	p.launch(t)
 	for start := time.Now(); ; system.Pause(t.Context(), 5*time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
