@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,12 +143,21 @@ func (x *routing) do(r *http.Request) (status int, text string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	res, err := x.forward(r, at, api.Reads(r.Method, r.URL.Path))
+	return read(x.forward(r, at, api.Reads(r.Method, r.URL.Path)))
+}
+
+// read reads an answer.
+func read(res *http.Response, err error) (status int, text string, _ error) {
 	if err != nil {
 		return 0, "", err
 	}
 	b, err := io.ReadAll(res.Body)
 	return res.StatusCode, string(b), errors.Join(err, res.Body.Close())
+}
+
+// waiting is a call whose client waits.
+func waiting() *api.Request {
+	return &api.Request{Method: "POST", Path: "/v2/inputs", Watch: func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }}
 }
 
 // TestForward forwards calls to nodes that answer, refuse, end and hang.
@@ -154,23 +166,46 @@ func TestForward(t *testing.T) {
 	x := newRouting(t)
 
 	t.Run("waits for a primary", func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithTimeout(t.Context(), 2*soon)
+		f, err := x.Forward(ctx, waiting())
 		stop()
-		if p, err := x.find(ctx, 0); !errors.Is(err, context.Canceled) {
-			t.Errorf("find = %+v, %v", p, err)
+		if f != nil || err == nil || !strings.Contains(err.Error(), noPrimary) {
+			t.Errorf("Forward without a primary = %v, %v", f != nil, err)
 		}
-		found := make(chan place)
+		answered := make(chan string)
 		go func() {
-			p, err := x.find(t.Context(), 0)
+			f, err := x.Forward(t.Context(), waiting())
 			if err != nil {
-				t.Error(err)
+				answered <- err.Error()
+				return
 			}
-			found <- p
+			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://client/v2/inputs", strings.NewReader("body"))
+			if err != nil {
+				answered <- err.Error()
+				return
+			}
+			_, text, err := read(f(r))
+			answered <- fmt.Sprint(text, err)
 		}()
-		b := x.peer("b", func(int, http.ResponseWriter, *http.Request) {})
+		b := x.peer("b", func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "from b ") })
 		x.claims(b.Node)
-		if p := <-found; p.node != b.Node || p.here || p.claim != x.newest().Revision {
-			t.Errorf("find = %+v", p)
+		if text := <-answered; text != "from b <nil>" {
+			t.Errorf("the call that waited got %q", text)
+		}
+	})
+	t.Run("sends a command to the primary", func(t *testing.T) {
+		b := x.peer("b0", func(_ int, w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) })
+		x.claims(b.Node)
+		local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "here "+r.URL.Path) })
+		for path, want := range map[string]string{"/app.create": pathControl + "/app.create", "/backup": "here /backup", "/status": "here /status"} {
+			w := httptest.NewRecorder()
+			x.Control(local).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader("{}")))
+			if got := w.Body.String(); w.Code != http.StatusOK || got != want {
+				t.Errorf("command %s: %d %q, want %q", path, w.Code, got, want)
+			}
+		}
+		if got := b.got(); !slices.Equal(got, []string{"{}"}) {
+			t.Errorf("the primary got %q", got)
 		}
 	})
 

@@ -181,6 +181,24 @@ func (x *real) has(key string) bool {
 	return v != nil
 }
 
+// checkStores compares the stores, once they have the key "last", with the fates of writes.
+func checkStores(t *testing.T, nodes []*real, acknowledged, refused []string) {
+	t.Helper()
+	for _, x := range nodes {
+		clustertest.Until(t, "the last record at "+x.options.Name, func() bool { return x.has("last") })
+		for _, key := range acknowledged {
+			if !x.has(key) {
+				t.Errorf("%s lacks the acknowledged %s", x.options.Name, key)
+			}
+		}
+		for _, key := range refused {
+			if x.has(key) {
+				t.Errorf("%s has %s, which got kv.ErrFollows", x.options.Name, key)
+			}
+		}
+	}
+}
+
 // TestDriver stops the primary of three real members again and again while clients write. Each acknowledged write is in all stores, and a write
 // that got kv.ErrFollows is in none.
 func TestDriver(t *testing.T) {
@@ -231,19 +249,7 @@ func TestDriver(t *testing.T) {
 	if err := p.put("last"); err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range nodes {
-		clustertest.Until(t, "the last record at "+x.options.Name, func() bool { return x.has("last") })
-		for _, key := range acknowledged {
-			if !x.has(key) {
-				t.Errorf("%s lacks the acknowledged %s", x.options.Name, key)
-			}
-		}
-		for _, key := range refused {
-			if x.has(key) {
-				t.Errorf("%s has %s, which got kv.ErrFollows", x.options.Name, key)
-			}
-		}
-	}
+	checkStores(t, nodes, acknowledged, refused)
 	t.Logf("%d acknowledged, %d refused of %d", len(acknowledged), len(refused), written)
 }
 
