@@ -99,8 +99,8 @@ func (x *powered) writeAndCut() {
 	x.mu.Unlock()
 	var work sync.WaitGroup
 	for w := range 4 {
-		seed := x.rng.Uint64()
-		work.Go(func() { x.writer(w, rand.New(rand.NewPCG(seed, 0))) })
+		seed, prefix := x.rng.Uint64(), fmt.Sprintf("k%d-%d", x.Cuts, w)
+		work.Go(func() { x.writer(w, prefix, rand.New(rand.NewPCG(seed, 0))) })
 	}
 	seed := x.rng.Uint64()
 	work.Go(func() { x.tend(p.Client, rand.New(rand.NewPCG(seed, 0))) })
@@ -139,15 +139,15 @@ func (x *powered) acknowledged() int {
 	return x.writes
 }
 
-// writer writes until the power is cut: new keys, a key that it changes often, deletions, and a batch that needs several records.
-func (x *powered) writer(w int, rng *rand.Rand) {
+// writer writes until the power is cut: new keys, which begin with prefix, a key that it changes often, deletions, and a batch that needs several records.
+func (x *powered) writer(w int, prefix string, rng *rand.Rand) {
 	for i := 0; ; i++ {
-		changes := map[string]int{fmt.Sprintf("k%d-%d-%d", x.Cuts, w, i): i}
+		changes := map[string]int{fmt.Sprintf("%s-%d", prefix, i): i}
 		if rng.IntN(4) == 0 {
 			changes[fmt.Sprint("own", w)] = i
 		}
 		if rng.IntN(8) == 0 {
-			changes[fmt.Sprintf("k%d-%d-%d", x.Cuts, w, rng.IntN(i+1))] = -1
+			changes[fmt.Sprintf("%s-%d", prefix, rng.IntN(i+1))] = -1
 		}
 		var b kv.Batch
 		for k, v := range changes {

@@ -25,9 +25,9 @@ type oracle struct {
 
 	numbers    map[string][]*number // of the lists of inputs
 	repeats    []*number            // numbers that no log has, for a further call
-	listed     map[log.Dot]bool     // acknowledged conflicts that no call has dismissed
+	listed     map[log.Dot]bool     // acknowledged conflicts
 	dismissed  map[log.Dot]bool     // conflicts that an acknowledged call has dismissed
-	dismissals map[log.Dot]bool     // conflicts that a call may have dismissed
+	dismissals map[log.Dot]int      // number of calls that have dismissed a conflict, or may have
 
 	content map[log.Dot]string // entries of all logs, by their names
 	states  map[int64]state    // state of the application at a position
@@ -42,7 +42,7 @@ type state struct {
 func newOracle() oracle {
 	return oracle{
 		inputs: inputs{dots: map[string]log.Dot{}}, deleted: map[string]bool{}, never: map[string]bool{},
-		numbers: map[string][]*number{}, listed: map[log.Dot]bool{}, dismissed: map[log.Dot]bool{}, dismissals: map[log.Dot]bool{},
+		numbers: map[string][]*number{}, listed: map[log.Dot]bool{}, dismissed: map[log.Dot]bool{}, dismissals: map[log.Dot]int{},
 		content: map[log.Dot]string{}, states: map[int64]state{},
 	}
 }

@@ -75,9 +75,7 @@ func (w *world) giveBack(p *process) error {
 	if err != nil {
 		return err
 	}
-	if !w.dismissals[back.dot] {
-		w.listed[back.dot] = true
-	}
+	w.listed[back.dot] = true
 	if w.rng.IntN(2) == 0 {
 		return w.dismissConflict(origin, back.dot)
 	}
@@ -91,7 +89,7 @@ func (w *world) dismiss(p *process) error {
 		return err
 	}
 	for i := range w.returned {
-		if dot := w.returned[i].dot; w.listed[dot] {
+		if dot := w.returned[i].dot; w.listed[dot] && w.dismissals[dot] == 0 {
 			return w.dismissConflict(origin, dot)
 		}
 	}
@@ -99,20 +97,14 @@ func (w *world) dismiss(p *process) error {
 }
 
 func (w *world) dismissConflict(origin *partition.Origin, dot log.Dot) error {
-	had := w.listed[dot]
-	delete(w.listed, dot) // without an answer it may be listed or not
-	before := w.dismissals[dot]
-	w.dismissals[dot] = true
+	w.dismissals[dot]++
 	err := origin.Dismiss(dot)
 	switch {
 	case err == nil:
 		w.stats.Dismissed++
 		w.dismissed[dot] = true
 	case errors.Is(err, kv.ErrFollows):
-		w.dismissals[dot] = before
-		if had {
-			w.listed[dot] = true
-		}
+		w.dismissals[dot]--
 	}
 	return err
 }
@@ -130,7 +122,7 @@ func (o *oracle) checkConflicts(p *partition.Origin) error {
 		}
 	}
 	for dot := range o.listed {
-		if !has[dot] {
+		if !has[dot] && o.dismissals[dot] == 0 {
 			return fmt.Errorf("the conflict of operation %d is lost", dot.Seq)
 		}
 	}
