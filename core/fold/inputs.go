@@ -74,7 +74,7 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 			return Verdict{}, err
 		}
 	}
-	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, nil
+	return Verdict{Code: OK, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
 }
 
 // deadInput returns the verdict on the creation of an input that a deletion has named already.
@@ -162,7 +162,7 @@ func (f *Fold) inputByID(id string) (catalog.Input, error) {
 }
 
 func duplicate(of string, other *catalog.Input) Verdict {
-	return Verdict{Code: Duplicate, Detail: of, Dot: other.Dot, ID: other.ID}
+	return Verdict{Code: Duplicate, Detail: of, Ord: other.Ord, Dot: other.Dot, ID: other.ID}
 }
 
 // newInput returns the record of a create. It returns an error for invalid metadata.
@@ -259,7 +259,7 @@ func (f *Fold) write(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (V
 	if err != nil {
 		return missingVerdict(err)
 	}
-	return Verdict{Code: Stale, Dot: in.Dot, ID: in.ID}, nil
+	return Verdict{Code: Stale, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
 }
 
 // change edits an input. edit gets a copy with its own slices and reports whether anything changed. An error of edit makes the operation
@@ -276,7 +276,7 @@ func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (
 	if err != nil {
 		return refusal(err.Error()), nil
 	}
-	v := Verdict{Code: OK, Dot: before.Dot, ID: before.ID}
+	v := Verdict{Code: OK, Ord: before.Ord, Dot: before.Dot, ID: before.ID}
 	if !changed {
 		v.Code = Superseded
 		return v, nil

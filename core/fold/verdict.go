@@ -32,6 +32,7 @@ func (c Code) String() string {
 type Verdict struct {
 	Code   Code    `wire:"1"`
 	Detail string  `wire:"2"` // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
+	Ord    uint32  // ordinal of the input that the operation created or concerns, if it is live
 	Dot    log.Dot `wire:"3"` // dot of the record that the operation created, or of the record that blocks it
 	ID     string  `wire:"4"` // id of the record that the operation created: the given id or a generated one
 }

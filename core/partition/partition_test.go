@@ -92,9 +92,9 @@ func TestSubmitAndRead(t *testing.T) {
 	v := submit(t, p, create("a"), create("b"), create("a"))
 	w := v[0].Dot.Writer
 	want := []fold.Verdict{
-		{Code: fold.OK, Dot: log.Dot{Writer: w, Seq: 1}, ID: "a"},
-		{Code: fold.OK, Dot: log.Dot{Writer: w, Seq: 2}, ID: "b"},
-		{Code: fold.Duplicate, Detail: "id", Dot: log.Dot{Writer: w, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 0, Dot: log.Dot{Writer: w, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 1, Dot: log.Dot{Writer: w, Seq: 2}, ID: "b"},
+		{Code: fold.Duplicate, Detail: "id", Ord: 0, Dot: log.Dot{Writer: w, Seq: 1}, ID: "a"},
 	}
 	if diff := cmp.Diff(want, v); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
@@ -211,7 +211,7 @@ func TestDerived(t *testing.T) {
 	}
 	state := catalog.Read(store, app)
 	for i, x := range v {
-		in, err := state.InputByDot(x.Dot)
+		in, err := state.Input(x.Ord)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -186,12 +186,17 @@ func submitAdditions(x *call.Call, added []addition, results []call.Result) erro
 			return err
 		}
 	}
-	dots := make([]log.Dot, len(added))
+	items := make([]outcome, len(added))
 	for i, verdict := range verdicts {
 		added[at[i]].err = show.VerdictError(&verdict)
-		dots[at[i]] = verdict.Dot
+		items[at[i]].dot, items[at[i]].ord = verdict.Dot, verdict.Ord
 	}
-	return answerAdded(x, added, dots)
+	for i := range added {
+		c := &added[i].create
+		items[i].input = catalog.Input{ID: c.ID, URL: c.URL, Crop: c.Crop, Code: catalog.InputPending}
+		items[i].err = added[i].err
+	}
+	return answerOutcomes(x, items, nil)
 }
 
 // creates returns the operations of the additions without an error, and their indices in added.
@@ -282,17 +287,6 @@ func releasePictures(x *call.Call, added []addition) {
 			_ = x.Host.Hosted.Unpin(ctx, h)
 		}
 	}
-}
-
-// answerAdded answers a call that added inputs.
-func answerAdded(x *call.Call, added []addition, dots []log.Dot) error {
-	items := make([]outcome, len(added))
-	for i := range added {
-		c := &added[i].create
-		input := catalog.Input{ID: c.ID, URL: c.URL, Crop: c.Crop, Code: catalog.InputPending}
-		items[i] = outcome{dot: dots[i], input: input, err: added[i].err}
-	}
-	return answerOutcomes(x, items, nil)
 }
 
 // readLabels reads data.concepts. Each element has an id, or a name that is the id, and a value that is true if absent. If a concept is

@@ -12,7 +12,8 @@ import (
 
 // outcome is the result of one item of a call that adds or changes inputs.
 type outcome struct {
-	dot        log.Dot       // operation that created the input, unless err is set: its ordinal can change while a replica pulls
+	dot        log.Dot       // operation that created the input, unless err is set
+	ord        uint32        // ordinal of the input when it was written
 	input      catalog.Input // the known part of an input without a record
 	err        error
 	deletedErr error // error if the input was deleted meanwhile; nil: none
@@ -29,7 +30,7 @@ func answerOutcomes(x *call.Call, items []outcome, status *call.Status) error {
 		item := &items[i]
 		inputs[i] = item.input
 		if item.err == nil {
-			in, err := show.LoadInputOf(x, v, item.dot)
+			in, err := show.LoadWritten(x, v, item.dot, item.ord)
 			switch {
 			case err == nil:
 				inputs[i] = in

@@ -56,7 +56,7 @@ func PatchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	items := []patchItem{{id: in.ID, dot: in.Dot, bodies: bodies}}
+	items := []patchItem{{id: in.ID, dot: in.Dot, ord: in.Ord, bodies: bodies}}
 	if err := p.submit(items); err != nil {
 		return err
 	}
@@ -82,6 +82,7 @@ type patch struct {
 type patchItem struct {
 	id     string
 	dot    log.Dot // operation that created the input
+	ord    uint32
 	bodies []log.Body
 	err    error // reason why it is not changed
 }
@@ -103,7 +104,7 @@ func (p *patch) item(o call.Object, malformed error) (patchItem, error) {
 	case err != nil:
 		return item, err
 	}
-	item.dot = in.Dot
+	item.dot, item.ord = in.Dot, in.Ord
 	data, err := o.Object("data")
 	if err == nil {
 		item.bodies, err = p.changes(in, data)
@@ -292,7 +293,7 @@ func answerPatched(x *call.Call, items []patchItem) error {
 	deletedErr := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
-		all[i] = outcome{dot: items[i].dot, input: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: deletedErr}
+		all[i] = outcome{dot: items[i].dot, ord: items[i].ord, input: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: deletedErr}
 	}
 	return answerOutcomes(x, all, &call.StatusModified)
 }

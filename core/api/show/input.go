@@ -18,24 +18,33 @@ import (
 // LoadInput reads an input that the answer lists. If the host has no memory for the answer, it returns an error. It continues if the call
 // has written, since the answer then shows the inputs' ids.
 func LoadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
-	return load(x, v, v.Input, ord)
-}
-
-// LoadInputOf is [LoadInput] for the input that an operation created.
-func LoadInputOf(x *call.Call, v *partition.View, dot log.Dot) (catalog.Input, error) {
-	return load(x, v, v.InputByDot, dot)
-}
-
-func load[K uint32 | log.Dot](x *call.Call, v *partition.View, read func(K) (catalog.Input, error), key K) (catalog.Input, error) {
 	if err := x.Room(); err != nil {
 		return catalog.Input{}, err
 	}
-	in, err := read(key)
-	if err == nil {
-		HoldInput(x, &in)
-		err = NameSameFile(x, v, &in)
+	in, err := v.Input(ord)
+	return held(x, v, &in, err)
+}
+
+// LoadWritten is [LoadInput] for an input of the call's writes, by the operation that created it. ord is its ordinal in an earlier view. In a
+// replica it has another one if its creation has come back from the origin since then.
+func LoadWritten(x *call.Call, v *partition.View, dot log.Dot, ord uint32) (catalog.Input, error) {
+	if err := x.Room(); err != nil {
+		return catalog.Input{}, err
 	}
-	return in, err
+	in, err := v.Input(ord)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && in.Dot != dot {
+		in, err = v.InputByDot(dot)
+	}
+	return held(x, v, &in, err)
+}
+
+// held completes an input that was read for the answer.
+func held(x *call.Call, v *partition.View, in *catalog.Input, err error) (catalog.Input, error) {
+	if err == nil {
+		HoldInput(x, in)
+		err = NameSameFile(x, v, in)
+	}
+	return *in, err
 }
 
 // labelBytes is less than the size of a label in an answer without its concept's id and name, and about its size in memory.
