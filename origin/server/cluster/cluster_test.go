@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -177,6 +178,40 @@ func TestCluster(t *testing.T) {
 	}
 	b.start()
 	putAt(t, "two of three", rest[:2]...)
+}
+
+// TestFullDisk: a primary without room for more data hands over to a node that has room. If no other node has room either, it continues to lead.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	nodes := three(t)
+	p := leads(t, nodes...)
+	others := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n == p })
+	others[0].full.Store(true)
+	full := func(n *node) bool {
+		return slices.ContainsFunc(p.cluster.known.list(), func(k knownNode) bool { return k.ID == n.cluster.file.Node.ID && k.Full })
+	}
+	clustertest.Until(t, "the record of a full node", func() bool { return full(others[0]) })
+	p.full.Store(true)
+	q := others[1]
+	if leads(t, q) != q {
+		t.Fatal("another primary")
+	}
+
+	q.full.Store(true)
+	clustertest.Until(t, "the record of the full primary", func() bool { return full(q) })
+	record := func() (revision int64) {
+		for _, k := range q.cluster.known.list() {
+			if k.ID == q.cluster.file.Node.ID {
+				revision = k.revision
+			}
+		}
+		return revision
+	}
+	before := record()
+	clustertest.Until(t, "a further record of the primary", func() bool { return record() > before })
+	if lines := q.log.find("handed over to another node"); len(lines) > 0 {
+		t.Errorf("all disks are full, and the primary has handed over: %v", lines)
+	}
 }
 
 // TestFoldersSetBack: a member whose etcd folder is missing or old does not start, nor does a node with an old store.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -104,25 +105,31 @@ func promotable(members []*pb.Member, all []knownNode, now time.Time) (voters in
 	return voters, ready
 }
 
-// handOver moves the leadership of etcd to another node that follows.
+// handOver moves the leadership of etcd to another node that follows, if there is one.
 func (c *Cluster) handOver(ctx context.Context) {
 	c.mu.Lock()
 	m := c.member
 	c.mu.Unlock()
-	var best *knownNode
-	all := c.known.list()
-	for i := range all {
-		k := &all[i]
-		if k.ID != c.file.Node.ID && k.State == following && k.lives(system.Now()) && k.Member != 0 && (best == nil || k.Position > best.Position) {
-			best = k
-		}
-	}
-	if best == nil {
+	all := c.successors()
+	if len(all) == 0 {
 		return
 	}
+	best := slices.MaxFunc(all, func(a, b knownNode) int {
+		if a.Full != b.Full {
+			return map[bool]int{true: -1, false: 1}[a.Full]
+		}
+		return cmp.Compare(a.Position, b.Position)
+	})
 	if _, err := m.Client.MoveLeader(ctx, best.Member); err != nil {
 		c.o.Log.Warn("cannot hand over to another node", "node", best.Address.String(), "error", err)
 		return
 	}
 	c.o.Log.Info("handed over to another node", "node", best.Address.String())
+}
+
+// successors returns the other nodes that could lead.
+func (c *Cluster) successors() []knownNode {
+	return slices.DeleteFunc(c.known.list(), func(k knownNode) bool {
+		return k.ID == c.file.Node.ID || k.State != following || !k.lives(system.Now()) || k.Member == 0
+	})
 }

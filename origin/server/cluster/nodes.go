@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ type record struct {
 	Synced    int64            `json:"synced,omitempty"`   // revision up to which a loss of power takes nothing
 	Keys      []log.PublicKey  `json:"keys,omitempty"`     // keys with which it signs access tokens
 	Applied   uint64           `json:"applied,omitempty"`  // last entry of Raft that its member has applied
+	Full      bool             `json:"full,omitempty"`     // its disk has no room for further data
 }
 
 // knownNode is a record with the time when this node saw it change.
@@ -161,7 +163,10 @@ func (t *tender) step(ctx context.Context) error {
 	if err == nil {
 		err = t.joinEtcd(ctx)
 	}
-	if leads, _ := t.leads(); leads && !t.canLead() {
+	switch leads, _ := t.leads(); {
+	case leads && !t.canLead():
+		t.handOver(ctx)
+	case leads && t.wrote.Full && slices.ContainsFunc(t.successors(), func(k knownNode) bool { return !k.Full }):
 		t.handOver(ctx)
 	}
 	if d := t.driving(); err == nil && d != nil {
@@ -269,6 +274,7 @@ func (t *tender) write(ctx context.Context, c *clientv3.Client) error {
 		r.Member, r.Applied = uint64(t.member.Server.MemberID()), t.wrote.Applied
 	}
 	d := t.driver
+	r.Full = t.store != nil && errors.Is(t.store.Room(), kv.ErrFull)
 	copied := t.copied
 	t.mu.Unlock()
 	if copied > 0 {

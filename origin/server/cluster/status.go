@@ -51,7 +51,7 @@ const noneLeads = "no primary"
 func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	ctx, stop := context.WithTimeout(ctx, checkTime)
 	defer stop()
-	s := Status{Cluster: c.file.Cluster.ID, State: noneLeads}
+	s := Status{Cluster: c.file.Cluster.ID, State: noneLeads, Nodes: []NodeStatus{}}
 	newest := c.newest()
 	s.Term = newest.Revision
 	c.known.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -30,7 +31,8 @@ type node struct {
 	t       testing.TB
 	dir     string
 	address identity.Address
-	url     string // the flag --public-url
+	url     string      // the flag --public-url
+	full    atomic.Bool // the disk has no room
 	log     lines
 
 	cluster *Cluster // nil: the node is stopped
@@ -113,11 +115,18 @@ func found(t testing.TB) *node {
 
 func (n *node) open() *data.Folder {
 	n.t.Helper()
-	f, err := data.Open(n.dir, data.Options{MinFree: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	f, err := data.Open(n.dir, data.Options{MinFree: 1 << 20, Free: n.free, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	return f
+}
+
+func (n *node) free() (int64, error) {
+	if n.full.Load() {
+		return 0, nil
+	}
+	return 1 << 40, nil
 }
 
 func (n *node) token() string {
