@@ -85,7 +85,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 		}
 	}()
 	options := s.Folder
-	options.MinFree, options.Log, options.Fatal = s.MinFree, log, func(err error) { n.failed <- err }
+	options.MinFree, options.Cache, options.Log, options.Fatal = s.MinFree, s.StoreCache, log, func(err error) { n.failed <- err }
 	if n.Folder, err = data.Open(s.Data, options); err != nil {
 		return nil, err
 	}

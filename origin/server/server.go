@@ -170,6 +170,9 @@ func (srv *Server) gauges() []prometheus.Collector {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Name: name, Help: help}, value)
 	}
+	count := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "sightline", Name: name, Help: help}, value)
+	}
 	store := srv.Folder.Store
 	return []prometheus.Collector{
 		gauge("calls", "Calls in progress, without those that wait for downloads.", func() float64 { n, _, _ := srv.Pool.Load(); return float64(n) }),
@@ -180,9 +183,11 @@ func (srv *Server) gauges() []prometheus.Collector {
 		gauge("store_disk_bytes", "Bytes of the store's files.", func() float64 { return float64(store.Metrics().DiskBytes) }),
 		gauge("store_log_bytes", "Bytes of the store's logs, which are replayed at the start.", func() float64 { return float64(store.Metrics().LogBytes) }),
 		gauge("store_read_amplification", "Number of tables that a read may have to search.", func() float64 { return float64(store.Metrics().ReadAmp) }),
+		gauge("store_cache_bytes", "Bytes of the store's cached blocks.", func() float64 { return float64(store.Metrics().CacheBytes) }),
+		count("store_cache_hits_total", "Blocks of the store that reads found in the cache.", func() float64 { return float64(store.Metrics().CacheHits) }),
+		count("store_cache_misses_total", "Blocks of the store that reads did not find in the cache.", func() float64 { return float64(store.Metrics().CacheMisses) }),
 		gauge("disk_free_bytes", "Free bytes of the data folder's disk.", func() float64 { n, _ := system.Free(srv.Folder.Dir); return float64(n) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "sightline", Name: "pictures_total", Help: "Pictures analysed."},
-			func() float64 { _, _, n := srv.Pool.Load(); return float64(n) }),
+		count("pictures_total", "Pictures analysed.", func() float64 { _, _, n := srv.Pool.Load(); return float64(n) }),
 	}
 }
 

@@ -50,6 +50,7 @@ type Settings struct {
 	VideoModule   string
 	VideoDecoder  string
 	MinFree       int64
+	StoreCache    int64
 	MaxConns      int
 	Workers       int
 	OpenMetrics   bool   // everyone may read /metrics and /version
@@ -108,6 +109,7 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.Duration("video-call-timeout", 20*time.Minute, "maximum duration of a predict call with a video")
 	f.String("video-module", "", VideoModuleHelp)
 	f.String("video-decoder", "", VideoDecoderHelp)
+	f.String("store-cache", "auto", "`size` of the store's cache, at least 64MB; auto is a 64th of the memory, from 64MB to 1GB")
 	f.String("min-free-space", "512MB", "refuse writes when the disk has less free space than this `size`")
 	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
 	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
@@ -212,6 +214,11 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	} {
 		if *into, err = ParseSize(k.String(name)); err != nil {
 			return s, Usagef("%s: %w", name, err)
+		}
+	}
+	if text := k.String("store-cache"); text != "auto" {
+		if s.StoreCache, err = ParseSize(text); err != nil || s.StoreCache < data.MinCache {
+			return s, Usagef("store-cache: %q is not auto or a size of at least 64MB", text)
 		}
 	}
 	if s.MaxAnswer < api.MinMaxAnswer {

@@ -136,6 +136,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"--metrics", "closed"},
 		{"--max-answer", "1MB"},
 		{"--max-answer", "many"},
+		{"--store-cache", "63MB"},
+		{"--store-cache", "0"},
 		{"--max-body", "0"},
 		{"--max-body", "many"},
 		{"--max-body", "99999999GB"},

@@ -35,6 +35,9 @@ type Metrics struct {
 	DiskBytes uint64 // size of all files
 	LogBytes  uint64 // size of the logs that a start would replay
 	ReadAmp   int    // tables that a Get may have to read
+
+	CacheBytes             int64 // size of the cached blocks
+	CacheHits, CacheMisses int64 // blocks that reads found in the cache, and that they did not
 }
 
 // Metrics returns the current measurements. They are all zero once the store is closed.
@@ -48,5 +51,7 @@ func (s *Store) Metrics() Metrics {
 		DiskBytes: m.DiskSpaceUsage(),
 		LogBytes:  m.WAL.Size,
 		ReadAmp:   m.ReadAmp(),
+
+		CacheBytes: m.BlockCache.Size, CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
 	}
 }

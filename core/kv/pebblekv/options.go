@@ -28,8 +28,8 @@ type Options struct {
 	Watermark int64 // free bytes below which Room returns kv.ErrFull; 0 means 512 MiB
 	Ballast   int64 // bytes that the store reserves for a full disk; 0 means none
 
-	CacheBytes    int64 // bytes of uncompressed blocks, shared by all reads; 0 means 64 MiB
-	MemTableBytes int   // bytes of a memtable; memory may have four; 0 means 32 MiB
+	CacheBytes    int64 // bytes of uncompressed blocks, shared by all reads; 0 means MinCacheBytes. See cacheSize for the memory of both.
+	MemTableBytes int   // bytes of a memtable; memory may have six; 0 means 32 MiB
 	MaxOpenFiles  int   // 0 means 1,000
 }
 
@@ -44,7 +44,7 @@ func (o *Options) setDefaults() {
 		o.Fatal = func(error) {}
 	}
 	setDefault(&o.Watermark, 512<<20)
-	setDefault(&o.CacheBytes, 64<<20)
+	setDefault(&o.CacheBytes, MinCacheBytes)
 	setDefault(&o.MemTableBytes, 32<<20)
 	setDefault(&o.MaxOpenFiles, 1000)
 }
@@ -55,8 +55,15 @@ func setDefault[T int | int64](v *T, value T) {
 	}
 }
 
-// maxMemTables is the maximum number of full memtables in memory, including the one in use.
+// MinCacheBytes is the least size of the block cache that keeps the indexes and filters of all tables of a million inputs: they have 40 MB.
+const MinCacheBytes = 64 << 20
+
+// maxMemTables is the number of full memtables in memory at which writers wait.
 const maxMemTables = 4
+
+// cacheSize returns the size of Pebble's cache. Pebble takes the memory of memtables out of it, so blocks get what the memtables leave, and at
+// least CacheBytes: writers wait at maxMemTables, another memtable may begin before that, and Pebble keeps one for reuse.
+func (o *Options) cacheSize() int64 { return o.CacheBytes + (maxMemTables+2)*int64(o.MemTableBytes) }
 
 // pebbleOptions returns Pebble's options for many small values and records of 0.5 to 3 KB.
 func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options {
@@ -67,7 +74,7 @@ func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      logger{s},
 		EventListener:               s.events(),
-		CacheSize:                   s.options.CacheBytes,
+		CacheSize:                   s.options.cacheSize(),
 		MemTableSize:                uint64(s.options.MemTableBytes),
 		MemTableStopWritesThreshold: 16 * maxMemTables, // never reached: makeRoom blocks writers before
 		MaxOpenFiles:                s.options.MaxOpenFiles,

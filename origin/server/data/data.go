@@ -38,9 +38,16 @@ const storeDir = "store"
 // DefaultMinFree is the default number of bytes that stay free on a disk.
 const DefaultMinFree = 512 << 20
 
+// MinCache is the least size of the store's cached blocks in bytes.
+const MinCache = pebblekv.MinCacheBytes
+
+// DefaultCache returns the default size of the store's cached blocks in bytes: a part of the memory that the process may use. 24 GiB give 384 MiB.
+func DefaultCache() int64 { return min(max(system.MemoryLimit()/64, MinCache), 1<<30) }
+
 // Options are the settings of a folder.
 type Options struct {
 	MinFree int64        // free bytes on the disk below which the folder refuses writes; 0 means DefaultMinFree
+	Cache   int64        // bytes of the store's cached blocks, at least MinCache; 0 means DefaultCache
 	Fatal   func(error)  // called once if a write has failed for good, from any goroutine; the process should then end. nil: not called
 	Log     *slog.Logger // nil: nothing is logged
 
@@ -96,6 +103,9 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	if err := f.checkRestored(); err != nil {
 		return nil, err
 	}
+	if o.Cache == 0 {
+		o.Cache = DefaultCache()
+	}
 	if o.Free == nil {
 		o.Free = func() (int64, error) { return system.Free(f.Dir) }
 	}
@@ -104,6 +114,7 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	}
 	f.Store, err = pebblekv.Open(filepath.Join(f.Dir, storeDir), pebblekv.Options{
 		FS: o.StoreFS, Logger: o.Log, Fatal: o.Fatal, Free: o.Free, Watermark: o.MinFree, Ballast: min(o.MinFree/4, 64<<20),
+		CacheBytes: o.Cache,
 	})
 	if err != nil {
 		return nil, err
