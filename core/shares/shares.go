@@ -23,10 +23,11 @@ type Shares struct {
 	served  map[string]uint64 // turn of the last served claim, by caller with claims or served since the last time that nobody waited
 }
 
-// claim is a caller that waits for a place.
+// claim is a caller that waits for n places.
 type claim struct {
 	caller string
-	turn   chan struct{} // closed when the place is taken
+	n      int64
+	turn   chan struct{} // closed when the places are taken
 }
 
 // New returns Shares of all places, all of them free. A caller may always hold least places if they are free.
@@ -80,16 +81,16 @@ func (s *Shares) Force(caller string, n int64) {
 	s.move(caller, n)
 }
 
-// Take waits for a place and takes it for a caller. If ctx ends first, it returns the error of ctx.
-func (s *Shares) Take(ctx context.Context, caller string) error {
+// Take waits until n places fit and takes them for a caller. If ctx ends first, it returns the error of ctx.
+func (s *Shares) Take(ctx context.Context, caller string, n int64) error {
 	s.mu.Lock()
-	if s.fits(caller, 1) {
-		s.move(caller, 1)
+	if s.fits(caller, n) {
+		s.move(caller, n)
 		s.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{})
-	s.waiting = append(s.waiting, claim{caller, turn})
+	s.waiting = append(s.waiting, claim{caller, n, turn})
 	s.mu.Unlock()
 	select {
 	case <-turn:
@@ -102,8 +103,8 @@ func (s *Shares) Take(ctx context.Context, caller string) error {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // Give assigned the place while ctx ended
-		s.Give(caller, 1)
+	if i < 0 { // Give assigned the places while ctx ended
+		s.Give(caller, n)
 	}
 	return ctx.Err()
 }
@@ -117,22 +118,21 @@ func (s *Shares) Give(caller string, n int64) {
 	for {
 		next := -1
 		for i := range s.waiting {
-			if next < 0 || s.before(s.waiting[i].caller, s.waiting[next].caller) {
+			if c := &s.waiting[i]; s.fits(c.caller, c.n) && (next < 0 || s.before(c.caller, s.waiting[next].caller)) {
 				next = i
 			}
 		}
 		if next < 0 {
-			clear(s.served)
-			return
-		}
-		if !s.fits(s.waiting[next].caller, 1) {
+			if len(s.waiting) == 0 {
+				clear(s.served)
+			}
 			return
 		}
 		c := s.waiting[next]
 		s.waiting = slices.Delete(s.waiting, next, next+1)
 		s.turn++
 		s.served[c.caller] = s.turn
-		s.move(c.caller, 1)
+		s.move(c.caller, c.n)
 		close(c.turn)
 	}
 }

@@ -37,7 +37,7 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 		var waiting sync.WaitGroup
 		take := func(app string) {
 			waiting.Go(func() {
-				if s.Take(ctx, app) == nil {
+				if s.Take(ctx, app, 1) == nil {
 					mu.Lock()
 					order = append(order, app)
 					mu.Unlock()
@@ -67,13 +67,13 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 func TestSharesServeInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(1, 1)
-		if err := s.Take(t.Context(), "a"); err != nil {
+		if err := s.Take(t.Context(), "a", 1); err != nil {
 			t.Fatal(err)
 		}
 		order := make(chan string, 10)
 		for _, app := range []string{"a", "a", "a", "a", "a", "a", "a", "a", "a", "b"} {
 			go func() {
-				if s.Take(t.Context(), app) == nil {
+				if s.Take(t.Context(), app, 1) == nil {
 					order <- app
 					s.Give(app, 1)
 				}
@@ -104,7 +104,7 @@ func TestSharesAddUp(t *testing.T) {
 					time.Sleep(begins) // virtual
 					ctx, stop := context.WithTimeout(t.Context(), timeout)
 					defer stop()
-					if s.Take(ctx, app) == nil {
+					if s.Take(ctx, app, 1) == nil {
 						time.Sleep(holdTime) // virtual
 						s.Give(app, 1)
 					}

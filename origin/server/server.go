@@ -176,6 +176,7 @@ func (srv *Server) gauges() []prometheus.Collector {
 	store := srv.Folder.Store
 	return []prometheus.Collector{
 		gauge("calls", "Calls in progress, without those that wait for downloads.", func() float64 { n, _, _ := srv.Pool.Load(); return float64(n) }),
+		gauge("queued_calls", "Calls that wait for a place.", func() float64 { return float64(srv.Pool.Queued()) }),
 		gauge("waiting", "Pictures of calls that wait for downloads.", func() float64 { return float64(srv.Pool.Waiting()) }),
 		gauge("pictures", "Pictures that wait for their analysis or are being analysed.", func() float64 { _, n, _ := srv.Pool.Load(); return float64(n) }),
 		gauge("hosted_names", "Hosted pictures.", func() float64 { return float64(srv.Hosted.Len()) }),

@@ -192,7 +192,7 @@ func (p *plans) finish(k key, m *making, ctx context.Context, owner string) {
 
 // make reads a file and returns its plan. Only as many files are in memory as there are places.
 func (p *plans) make(ctx context.Context, k key, owner string) (*plan, error) {
-	if err := p.places.Take(ctx, owner); err != nil {
+	if err := p.places.Take(ctx, owner, 1); err != nil {
 		return nil, err
 	}
 	defer p.places.Give(owner, 1)

@@ -106,7 +106,7 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 			err = fmt.Errorf("%w: panic during a training", api.ErrInternal)
 		}
 	}()
-	if err := b.Pool.trainings.Take(ctx, ""); err != nil {
+	if err := b.Pool.trainings.Take(ctx, "", 1); err != nil {
 		return err
 	}
 	defer b.Pool.trainings.Give("", 1)

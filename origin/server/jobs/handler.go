@@ -27,28 +27,35 @@ type Handler struct {
 	Audit func(r *api.Request, did api.AuditEvent) error
 }
 
-// Serve answers r. Requests with a body may cause work, so the pool limits their number, and callers share the limit.
+// Serve answers r. Requests with a body may cause work, so the pool limits their number, and callers share the limit. A request beyond it waits
+// for its turn.
 func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
-	entered := len(r.Body) > 0
-	if entered {
-		leave, err := h.Pool.Enter(r.Caller)
-		if err != nil {
-			return h.Refuse(r, err)
-		}
-		defer leave()
-	}
 	short, end := withLimit(ctx, h.Timeout)
 	defer end()
+	var t *turn // nil: the call needs none
+	if len(r.Body) > 0 {
+		var err error
+		if t, err = h.Pool.enter(short, r.Caller, r.Watch); err != nil {
+			return h.Refuse(r, err)
+		}
+		defer t.leave()
+	}
 	call := h.Begin(ctx, r)
 	first := false
 	for !call.Done() {
 		todo := call.Jobs()
+		if t != nil && len(todo) > 0 && !isPause(todo) {
+			if err := t.toPictures(short, r.Watch); err != nil {
+				call.GiveUp(err)
+				return h.Refuse(r, err)
+			}
+		}
 		if !first && h.Pool.hasPriority(todo) {
 			first = true
 			h.Pool.gate.move(1, 0)
 			defer h.Pool.gate.move(-1, 0)
 		}
-		results, err := h.work(ctx, short, r, todo, entered)
+		results, err := h.work(ctx, short, r, todo, t)
 		if err != nil {
 			call.GiveUp(err)
 			return h.Refuse(r, err)
@@ -66,7 +73,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 
 // work runs jobs. A call with a video, or with a picture that takes seconds to decode, may take longer, and ends when the client disconnects.
 // For a downloaded or stored picture, the pool calls lift once it has the bytes and the picture takes long.
-func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
+func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, t *turn) ([]api.Result, error) {
 	caller := r.Caller
 	if slices.ContainsFunc(todo, isLong) {
 		short = ctx
@@ -81,7 +88,7 @@ func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Jo
 		defer stop()
 		short = watched
 	}
-	return h.Pool.run(short, caller, todo, entered)
+	return h.Pool.run(short, caller, todo, t)
 }
 
 type limitKey struct{}

@@ -2,7 +2,7 @@
 //
 //	call ── jobs ──▶ few at a time of one call ──▶ blobs ──────▶ analysers, one a core ──▶ results
 //	 │                                        └──▶ downloads ──▲   first come, first served
-//	 └ Enter: bounded calls, else busy                         │
+//	 └ turn: bounded calls, the others wait, else busy         │
 //	                          large calls, films, background ──┴▶ other analysers, one a core, behind a gate
 //
 // Calls with few pictures go first. All other work has its own analysers, on threads of low priority, so such a call never waits for one.
@@ -97,7 +97,7 @@ type Options struct {
 const (
 	perCall     = 8                       // pictures of one call at once, and as many downloads of it
 	fewPictures = 4                       // maximum number of pictures of a call that goes first
-	maxCalls    = 32                      // calls for each worker, without calls that wait for downloads
+	maxCalls    = 32                      // calls with pictures for each worker, without calls that wait for downloads, and as many without pictures
 	maxPictures = 512                     // unfinished pictures of calls for each worker, without downloads
 	maxWaiting  = 2048                    // pictures of calls that wait for downloads; a call counts as at least perCall
 	pictureTime = 1500 * time.Millisecond // limit of one analysis, measured by Spent
@@ -115,7 +115,9 @@ type Pool struct {
 	waiting   *shares.Shares // places for pictures of calls that wait for downloads
 	heavy     *shares.Shares // places for heavy pictures being analysed; one caller may have all
 	trainings *shares.Shares // places for trainings in progress; one caller may have all
-	calls     *shares.Shares // places for calls, by caller
+	calls     *shares.Shares // places for calls with pictures, by caller
+	brief     *shares.Shares // places for other calls, by caller
+	queue     *shares.Shares // places for calls that wait for one of the two, by caller
 	pictures  *shares.Shares // places for pictures, by caller
 	pauses    *shares.Shares // places for calls that wait for the analysis of an input
 	done      atomic.Int64
@@ -146,7 +148,7 @@ func New(o Options) *Pool {
 	p := &Pool{
 		o: o, unread: map[blob.Hash]bool{},
 		fetches: shares.New(fetches, fetches), downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(max(4, int64(o.Downloads)/4), 1),
-		calls: shares.New(maxCalls*workers, 1), pictures: shares.New(maxPictures*workers, 1), waiting: shares.New(maxWaiting, perCall),
+		calls: shares.New(maxCalls*workers, 1), brief: shares.New(maxCalls*workers, 1), queue: shares.New(maxQueue, 1), pictures: shares.New(maxPictures*workers, 1), waiting: shares.New(maxWaiting, perCall),
 		pauses: shares.New(maxPauses, 1), heavy: shares.New(half, half), trainings: shares.New(half, half), gate: gate{workers: o.Workers},
 	}
 	for range o.Workers {
@@ -204,33 +206,23 @@ func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
 	return a
 }
 
-// Full returns an error that wraps api.ErrBusy if the pool accepts no more calls of the caller.
+// Full returns an error that wraps api.ErrBusy if a further call of the caller with pictures would not even wait.
 func (p *Pool) Full(caller string) error {
-	if !p.calls.Fits(caller, 1) {
-		return p.full(caller)
+	if !p.calls.Fits(caller, 1) && !p.queue.Fits(caller, 1) {
+		return fmt.Errorf("%d calls wait, %d of the same caller: %w", p.queue.TotalInUse(), p.queue.InUse(caller), api.ErrBusy)
 	}
 	return nil
-}
-
-// full returns the error for a call that the pool does not accept.
-func (p *Pool) full(caller string) error {
-	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.TotalInUse(), p.calls.InUse(caller), api.ErrBusy)
-}
-
-// Enter counts a call of the caller, or returns an error that wraps api.ErrBusy. After a success the caller of Enter must call leave.
-func (p *Pool) Enter(caller string) (leave func(), err error) {
-	if !p.calls.Try(caller, 1) {
-		return nil, p.full(caller)
-	}
-	return func() { p.calls.Give(caller, 1) }, nil
 }
 
 // Waiting returns the number of places in use by calls that wait for downloads; see maxWaiting.
 func (p *Pool) Waiting() int64 { return p.waiting.TotalInUse() }
 
+// Queued returns the number of calls that wait for a place.
+func (p *Pool) Queued() int64 { return p.queue.TotalInUse() }
+
 // Load returns the calls and pictures in progress, without those that wait for downloads, and the number of pictures done since the start.
 func (p *Pool) Load() (calls, pictures, done int64) {
-	return p.calls.TotalInUse(), p.pictures.TotalInUse(), p.done.Load()
+	return p.brief.TotalInUse() + p.calls.TotalInUse(), p.pictures.TotalInUse(), p.done.Load()
 }
 
 // Run runs the jobs of one call and returns their results in order. The first job's caller counts for all. An error concerns the whole
@@ -241,14 +233,13 @@ func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
 	if len(jobs) > 0 {
 		caller = jobs[0].Caller
 	}
-	return p.run(ctx, caller, jobs, false)
+	return p.run(ctx, caller, jobs, nil)
 }
 
-// run implements Run. entered reports whether the caller has already called Enter for this call. While the call waits for downloads, the
-// pool does not count it.
-func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered bool) ([]api.Result, error) {
+// run implements Run. t is the place of the call, or nil. While the call waits for downloads, the pool does not count it.
+func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, t *turn) ([]api.Result, error) {
 	if isPause(jobs) {
-		return []api.Result{{Err: p.pause(ctx, caller, jobs[0].Wait, entered)}}, nil
+		return []api.Result{{Err: p.pause(ctx, caller, jobs[0].Wait, t)}}, nil
 	}
 	var near, far []int
 	for i := range jobs {
@@ -265,21 +256,16 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 			return nil, err
 		}
 		defer leave()
-		if entered {
-			p.calls.Give(caller, 1)
-			defer p.calls.Force(caller, 1)
-		}
+		defer t.pause()()
 	}
 	l := front
 	if len(jobs) > fewPictures {
 		l = bulk
 	}
-	if n := int64(len(near)); n > 0 && !p.pictures.Try(caller, n) {
-		pending := p.pictures.TotalInUse()
-		if pending > 0 {
-			return nil, fmt.Errorf("%d pictures are waiting: %w", pending, api.ErrBusy)
+	if n := int64(len(near)); n > 0 {
+		if err := p.takePictures(ctx, caller, n); err != nil {
+			return nil, err
 		}
-		p.pictures.Force(caller, n) // a single call may be larger than the caller's share
 	}
 
 	results := make([]api.Result, len(jobs))
@@ -295,6 +281,20 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 		p.release(ctx, results)
 	}
 	return results, err
+}
+
+// takePictures takes n places for pictures of a caller, and waits for them like a turn.
+func (p *Pool) takePictures(ctx context.Context, caller string, n int64) error {
+	if p.pictures.TotalInUse() == 0 {
+		p.pictures.Force(caller, n) // a single call may be larger than the caller's share
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, maxTurn)
+	defer stop()
+	if p.pictures.Take(ctx, caller, n) != nil {
+		return fmt.Errorf("%d pictures are waiting: %w", p.pictures.TotalInUse(), api.ErrBusy)
+	}
+	return nil
 }
 
 // each calls do for each of the places, a few at a time, on goroutines of wg.
@@ -428,7 +428,7 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 	} else if !far {
 		places = p.fetches
 	}
-	if err := places.Take(ctx, job.Caller); err != nil {
+	if err := places.Take(ctx, job.Caller, 1); err != nil {
 		return nil, err
 	}
 	return func() { places.Give(job.Caller, 1) }, nil
@@ -437,7 +437,7 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 // inTurn analyses a picture once a worker is free.
 func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
 	if weight := weigh(picture); weight > heavyPixels {
-		if p.heavy.Take(ctx, job.Caller) != nil {
+		if p.heavy.Take(ctx, job.Caller, 1) != nil {
 			return api.Result{Err: gaveUp(ctx)}
 		}
 		defer func() {

@@ -261,7 +261,7 @@ func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	})
 }
 
-// TestFloodOfOneCaller sends 100 calls of 128 pictures of one application. Most are refused. Each picture takes a second of a worker. Calls
+// TestFloodOfOneCaller sends 100 calls of 128 pictures of one application. Most are refused after they have waited. Each picture takes a second of a worker. Calls
 // of another application are accepted, and answered within three seconds.
 func TestFloodOfOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -273,8 +273,9 @@ func TestFloodOfOneCaller(t *testing.T) {
 		var calls sync.WaitGroup
 		for range cap(statuses) {
 			calls.Go(func() { statuses <- w.call(ctx, "attacker", "flood") })
-			synctest.Wait()
 		}
+		time.Sleep(2 * maxTurn) // virtual: for a place, and for places of pictures
+		synctest.Wait()
 		if n := len(statuses); n < 90 || n == cap(statuses) {
 			t.Errorf("%d of %d calls of one application were refused, want most", n, cap(statuses))
 		}
@@ -302,12 +303,12 @@ func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
 		pause := func(caller string) error {
-			leave, err := w.Pool.Enter(caller)
+			place, err := w.Pool.enter(t.Context(), caller, nil)
 			if err != nil {
 				return err
 			}
-			defer leave()
-			results, err := w.Pool.run(t.Context(), caller, []api.Job{{Wait: time.Second}}, true)
+			defer place.leave()
+			results, err := w.Pool.run(t.Context(), caller, []api.Job{{Wait: time.Second}}, place)
 			return errors.Join(err, results[0].Err)
 		}
 		refused := make(chan error, 100)

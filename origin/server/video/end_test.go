@@ -168,7 +168,7 @@ func TestWaitingForDecoder(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := d.slots.Take(ctx, "first"); err != nil {
+	if err := d.slots.Take(ctx, "first", 1); err != nil {
 		t.Fatal(err)
 	}
 	d.waiting.Give("1", 1)

@@ -22,7 +22,7 @@ import (
 // EnterPicture waits until another picture may be decoded, and reserves a place until leave is called. No picture waits for a film. A
 // caller of Picture must have a place, which also bounds the memory of the outputs. The error is that of ctx.
 func (d *Decoder) EnterPicture(ctx context.Context, caller string) (leave func(), err error) {
-	if err := d.stills.Take(ctx, caller); err != nil {
+	if err := d.stills.Take(ctx, caller, 1); err != nil {
 		return nil, err
 	}
 	return func() { d.stills.Give(caller, 1) }, nil

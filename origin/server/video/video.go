@@ -177,7 +177,7 @@ func (d *Decoder) Enter(ctx context.Context, caller string) (leave func(), err e
 			return nil, ErrBusy
 		}
 		defer d.waiting.Give(caller, 1)
-		if err := d.slots.Take(ctx, caller); err != nil {
+		if err := d.slots.Take(ctx, caller, 1); err != nil {
 			return nil, err
 		}
 	}
