@@ -189,6 +189,5 @@ var larger = map[string]int{
 	"origin/server/cli/importer.go batches":          67,
 	"origin/server/data/check.go inputs":             67,
 	"origin/server/httpd/httpd.go route":             74,
-	"origin/server/settings.go parseSettings":        66,
 	"web/runtime/test/guest/main.go do":              77,
 }

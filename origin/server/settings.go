@@ -189,6 +189,28 @@ func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Se
 	return s, err
 }
 
+// parseSizes sets the settings that are numbers of bytes.
+func (s *Settings) parseSizes(k *koanf.Koanf) (err error) {
+	for name, into := range map[string]*int64{
+		"max-body": &s.MaxBody, "max-answer": &s.MaxAnswer, "max-video": &s.MaxVideo, "min-free-space": &s.MinFree,
+	} {
+		if *into, err = ParseSize(k.String(name)); err != nil {
+			return Usagef("%s: %w", name, err)
+		}
+	}
+	if s.MaxAnswer < api.MinMaxAnswer {
+		return Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
+	}
+	text := k.String("store-cache")
+	if text == "auto" {
+		return nil
+	}
+	if s.StoreCache, err = ParseSize(text); err != nil || s.StoreCache < data.MinCache {
+		return Usagef("store-cache: %q is not auto or a size of at least 64MB", text)
+	}
+	return nil
+}
+
 func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	s = Settings{
 		Options: *o,
@@ -209,20 +231,8 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	if s.FetchPorts, err = parsePorts(k); err != nil {
 		return s, err
 	}
-	for name, into := range map[string]*int64{
-		"max-body": &s.MaxBody, "max-answer": &s.MaxAnswer, "max-video": &s.MaxVideo, "min-free-space": &s.MinFree,
-	} {
-		if *into, err = ParseSize(k.String(name)); err != nil {
-			return s, Usagef("%s: %w", name, err)
-		}
-	}
-	if text := k.String("store-cache"); text != "auto" {
-		if s.StoreCache, err = ParseSize(text); err != nil || s.StoreCache < data.MinCache {
-			return s, Usagef("store-cache: %q is not auto or a size of at least 64MB", text)
-		}
-	}
-	if s.MaxAnswer < api.MinMaxAnswer {
-		return s, Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
+	if err := s.parseSizes(k); err != nil {
+		return s, err
 	}
 	s.VideoModule, s.VideoDecoder = k.String("video-module"), k.String("video-decoder")
 	for name, into := range map[string]*time.Duration{"video-time": &s.VideoTime, "video-call-timeout": &s.VideoCallTime} {

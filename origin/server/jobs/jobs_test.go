@@ -416,17 +416,3 @@ func TestPictureTimeIsTheThreads(t *testing.T) {
 		}
 	})
 }
-
-// service is a Service whose calls need no jobs. It answers with the method and the path.
-type service struct{ refused []error }
-
-func (s *service) Begin(_ context.Context, r *api.Request) *api.Exchange {
-	return api.RespondWith(api.Response{Status: 200, Body: fmt.Appendf(nil, "%s %s", r.Method, r.Path)})
-}
-
-func (s *service) Caller(context.Context, *api.Request) (string, error) { return "", nil }
-
-func (s *service) Refuse(_ *api.Request, err error) api.Response {
-	s.refused = append(s.refused, err)
-	return api.Response{Status: 503}
-}

@@ -84,6 +84,9 @@ func TestTurnEnds(t *testing.T) {
 		if status, after := wait(time.Second, nil, "a"); status != 503 || after != time.Second {
 			t.Errorf("with a limit of 1s: %d after %v, want 503 after it", status, after)
 		}
+		if status := w.Serve(t.Context(), &api.Request{Method: "GET", Path: "/v2/models"}).Status; status == 503 {
+			t.Error("a call without a body needs a place")
+		}
 		leaves := func(ctx context.Context) (context.Context, func()) { return context.WithTimeout(ctx, 2*time.Second) }
 		if status, after := wait(time.Minute, leaves, "a"); status != 503 || after != 2*time.Second {
 			t.Errorf("a client that disconnects after 2s: %d after %v", status, after)
