@@ -289,9 +289,7 @@ func (p *Pool) takePictures(ctx context.Context, caller string, n int64) error {
 		p.pictures.Force(caller, n) // a single call may be larger than the caller's share
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, maxTurn)
-	defer stop()
-	if p.pictures.Take(ctx, caller, n) != nil {
+	if !takeInTurn(ctx, p.pictures, caller, n) {
 		return fmt.Errorf("%d pictures are waiting: %w", p.pictures.TotalInUse(), api.ErrBusy)
 	}
 	return nil
