@@ -55,7 +55,7 @@ func setDefault[T int | int64](v *T, value T) {
 	}
 }
 
-// MinCacheBytes is the least size of the block cache that keeps the indexes and filters of all tables of a million inputs: they have 40 MB.
+// MinCacheBytes is the default size of the block cache, and the least one that the programs accept.
 const MinCacheBytes = 64 << 20
 
 // maxMemTables is the number of full memtables in memory at which writers wait.

@@ -41,13 +41,13 @@ const DefaultMinFree = 512 << 20
 // MinCache is the least size of the store's cached blocks in bytes.
 const MinCache = pebblekv.MinCacheBytes
 
-// DefaultCache returns the default size of the store's cached blocks in bytes: a part of the memory that the process may use. 24 GiB give 384 MiB.
-func DefaultCache() int64 { return min(max(system.MemoryLimit()/64, MinCache), 1<<30) }
+// defaultCache returns the default size of the store's cached blocks in bytes: a part of the memory that the process may use. 24 GiB give 384 MiB.
+func defaultCache() int64 { return min(max(system.MemoryLimit()/64, MinCache), 1<<30) }
 
 // Options are the settings of a folder.
 type Options struct {
 	MinFree int64        // free bytes on the disk below which the folder refuses writes; 0 means DefaultMinFree
-	Cache   int64        // bytes of the store's cached blocks, at least MinCache; 0 means DefaultCache
+	Cache   int64        // bytes of the store's cached blocks, at least MinCache; 0 means a 64th of the memory
 	Fatal   func(error)  // called once if a write has failed for good, from any goroutine; the process should then end. nil: not called
 	Log     *slog.Logger // nil: nothing is logged
 
@@ -104,7 +104,7 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 		return nil, err
 	}
 	if o.Cache == 0 {
-		o.Cache = DefaultCache()
+		o.Cache = defaultCache()
 	}
 	if o.Free == nil {
 		o.Free = func() (int64, error) { return system.Free(f.Dir) }
