@@ -5,20 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/origin/server/cluster"
+	"github.com/sightline-dev/sightline/origin/server/cluster/clustertest"
 	"github.com/sightline-dev/sightline/origin/server/s3/s3test"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -95,35 +93,14 @@ func (c *nodes) enter() *node {
 
 func (c *nodes) newNode() *node {
 	c.t.Helper()
-	port := freePorts(c.t, 4)
-	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+i)) }
+	at := clustertest.Addresses(c.t, 2)
+	listen := at[0].String()
 	n := &node{
-		process: &process{data: filepath.Join(c.t.TempDir(), "data"), base: "http://" + at(0)},
-		nodes:   c, number: len(c.all), listen: at(0), address: at(1),
+		process: &process{data: filepath.Join(c.t.TempDir(), "data"), base: "http://" + listen},
+		nodes:   c, number: len(c.all), listen: listen, address: at[1].String(),
 	}
 	c.all = append(c.all, n)
 	return n
-}
-
-// freePorts returns the first of n free ports of the loopback interface. The system uses none of them for outgoing connections, so that they stay
-// free while a node is dead.
-func freePorts(t testing.TB, n int) int {
-	t.Helper()
-	for range 1000 {
-		first := 20000 + rand.IntN(12000)
-		free := true
-		for i := range n {
-			l, err := system.Listen(t.Context(), net.JoinHostPort("127.0.0.1", strconv.Itoa(first+i)))
-			if free = free && err == nil; err == nil {
-				_ = l.Close()
-			}
-		}
-		if free {
-			return first
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
 }
 
 // program returns a command of this program, with the S3 credentials.

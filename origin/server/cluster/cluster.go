@@ -201,8 +201,7 @@ func (c *Cluster) syncStore(why error) {
 func (c *Cluster) dialMembers() error {
 	var at []string
 	for _, n := range c.file.Peers {
-		u := n.Address.EtcdClient()
-		at = append(at, u.String())
+		at = append(at, n.Address.EtcdClient().String())
 	}
 	if len(at) == 0 {
 		return nil

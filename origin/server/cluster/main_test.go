@@ -3,11 +3,7 @@ package cluster
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/sightline-dev/sightline/origin/server/cluster/clustertest"
 )
 
-// TestMain fails if a goroutine is left. etcd leaves connections between its members open.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*conn).serve"), goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"))
-}
+func TestMain(m *testing.M) { clustertest.Main(m) }

@@ -37,8 +37,7 @@ func (t *tender) joinEtcd(ctx context.Context) error {
 	case m != nil || t.present() != following:
 		return nil
 	}
-	u := t.file.Node.Address.EtcdPeer()
-	own := u.String()
+	own := t.file.Node.Address.EtcdPeer().String()
 	c := t.client()
 	list, err := c.MemberList(ctx)
 	if err != nil {
@@ -114,12 +113,10 @@ func (c *Cluster) handOver(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	best := slices.MaxFunc(all, func(a, b knownNode) int {
-		if a.Full != b.Full {
-			return map[bool]int{true: -1, false: 1}[a.Full]
-		}
-		return cmp.Compare(a.Position, b.Position)
-	})
+	if some := withRoom(all); len(some) > 0 {
+		all = some
+	}
+	best := slices.MaxFunc(all, func(a, b knownNode) int { return cmp.Compare(a.Position, b.Position) })
 	if _, err := m.Client.MoveLeader(ctx, best.Member); err != nil {
 		c.o.Log.Warn("cannot hand over to another node", "node", best.Address.String(), "error", err)
 		return
@@ -132,4 +129,14 @@ func (c *Cluster) successors() []knownNode {
 	return slices.DeleteFunc(c.known.list(), func(k knownNode) bool {
 		return k.ID == c.file.Node.ID || k.State != following || !k.lives(system.Now()) || k.Member == 0
 	})
+}
+
+// withRoom returns the nodes whose disks have room for further data.
+func withRoom(all []knownNode) (some []knownNode) {
+	for i := range all {
+		if !all[i].Full {
+			some = append(some, all[i])
+		}
+	}
+	return some
 }

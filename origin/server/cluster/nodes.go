@@ -166,7 +166,7 @@ func (t *tender) step(ctx context.Context) error {
 	switch leads, _ := t.leads(); {
 	case leads && !t.canLead():
 		t.handOver(ctx)
-	case leads && t.wrote.Full && slices.ContainsFunc(t.successors(), func(k knownNode) bool { return !k.Full }):
+	case leads && t.wrote.Full && len(withRoom(t.successors())) > 0:
 		t.handOver(ctx)
 	}
 	if d := t.driving(); err == nil && d != nil {

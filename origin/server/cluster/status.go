@@ -105,8 +105,7 @@ func (c *Cluster) Etcdctl() (string, error) {
 	var at []string
 	for _, k := range c.known.list() {
 		if k.Member != 0 {
-			u := k.Address.EtcdClient()
-			at = append(at, u.String())
+			at = append(at, k.Address.EtcdClient().String())
 		}
 	}
 	files, err := c.file.WriteTLS(c.o.Data)

@@ -72,13 +72,13 @@ func parseHost(host string) (string, error) {
 func (a Address) String() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
 
 // EtcdPeer returns the URL for etcd's other members: the port after the node port.
-func (a Address) EtcdPeer() url.URL { return a.etcd(1) }
+func (a Address) EtcdPeer() *url.URL { return a.etcd(1) }
 
 // EtcdClient returns the URL for etcd's clients: the second port after the node port.
-func (a Address) EtcdClient() url.URL { return a.etcd(2) }
+func (a Address) EtcdClient() *url.URL { return a.etcd(2) }
 
-func (a Address) etcd(after uint16) url.URL {
-	return url.URL{Scheme: "https", Host: Address{a.Host, a.Port + after}.String()}
+func (a Address) etcd(after uint16) *url.URL {
+	return &url.URL{Scheme: "https", Host: Address{a.Host, a.Port + after}.String()}
 }
 
 // MarshalText implements [encoding.TextMarshaler].

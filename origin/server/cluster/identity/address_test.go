@@ -72,8 +72,7 @@ func TestPortsOfEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, v := a.EtcdPeer(), a.EtcdClient()
-	peer, client := u.String(), v.String()
+	peer, client := a.EtcdPeer().String(), a.EtcdClient().String()
 	if peer != "https://[fd00::5]:65534" || client != "https://[fd00::5]:65535" {
 		t.Errorf("ports of etcd: %s and %s", peer, client)
 	}

@@ -37,9 +37,9 @@ type Certificates struct {
 
 // Options are the settings of a member. All are required, except those whose comment gives a meaning of 0 or "".
 type Options struct {
-	Data         string // data folder
-	Name         string // id of the node
-	Address      identity.Address
+	Data         string                      // data folder
+	Name         string                      // id of the node
+	Address      identity.Address            // of the node
 	Peers        map[string]identity.Address // addresses of all members by the id of the node, this one included; not used by a member that was started before
 	Cluster      string                      // id of our cluster; members of other clusters are refused
 	Joins        bool                        // the cluster exists, and has this member already
@@ -115,11 +115,11 @@ func config(o Options) (*embed.Config, error) {
 }
 
 // at returns a URL of a member.
-func (o *Options) at(u url.URL) url.URL {
+func (o *Options) at(u *url.URL) url.URL {
 	if o.Certificates == nil {
 		u.Scheme = "http"
 	}
-	return u
+	return *u
 }
 
 // initialCluster returns the members in etcd's form.
