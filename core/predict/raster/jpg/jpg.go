@@ -1,6 +1,6 @@
 // Package jpg decodes JPEG pictures into planes, at full size or shrunk by 2, 4 or 8
 // inside the decoder, fast enough that a 12 megapixel photo can become a thumbnail
-// in the time its entropy coding takes to read.
+// in the time its entropy coding takes to read. Its [Encoder] makes the files of such small pictures.
 //
 //	bytes ─ markers ─ scan ─┬ unstuff ─ Huffman ─ coefficients ─┬ inverse DCT 8x8 ─ planes
 //	                        │   (code and value bits, and in     ├ 4x4 (Scale 2)
@@ -41,7 +41,12 @@
 // 4:2:0 that is 75 MB at Scale 1, 22 at 2, 8 at 4 and 1 at 8. A sequential picture needs
 // no coefficients. The decoder checks Options.MaxBytes before it allocates either.
 //
-// The package does not encode, read EXIF or convert colours.
+// # Encoding
+//
+// The encoder writes baseline JPEG in 4:2:0 with the Huffman codes of Annex K, as image/jpeg does. It computes with integers only, so all
+// hosts write the same bytes. Its DCT rounds nothing: the only roundings are those of the samples and of the levels.
+//
+// The package does not read EXIF, and the decoder does not convert colours.
 package jpg
 
 import "errors"
