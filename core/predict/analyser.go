@@ -6,9 +6,10 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
 
-// Analyser analyses pictures on one thread and holds the memory for it: a decoder, a recogniser and scratch. It is not safe for
+// Analyser analyses pictures on one thread and holds the memory for it: a decoder, a recogniser, an encoder and scratch. It is not safe for
 // concurrent use. A program makes one Analyser for each thread from the same Set and reuses it. An analysis allocates its results, and the
 // decoder allocates what the library of the picture's format needs. After the largest picture, no other allocation grows with the pixels.
 type Analyser struct {
@@ -16,7 +17,8 @@ type Analyser struct {
 	decoder    *raster.Decoder
 	recogniser *Recogniser
 	tallies    []tally
-	rgba       []byte // pixels of a picture to encode
+	encoder    jpg.Encoder
+	file       []byte // buffer for a JPEG
 }
 
 // NewAnalyser returns an analyser whose decoder has the limits l. The network calls l.Pause between its steps and waits until it returns.
@@ -120,9 +122,7 @@ func (a *Analyser) analyse(
 		if err != nil {
 			return Analysis{}, err
 		}
-		if out.Thumb, err = a.jpeg(img, thumbnailQuality); err != nil {
-			return Analysis{}, err
-		}
+		out.Thumb = a.jpeg(img, thumbnailQuality)
 		out.Has |= WantThumb
 	}
 	if pictures := w & (WantPicture | WantRendition); pictures != 0 {
@@ -130,9 +130,7 @@ func (a *Analyser) analyse(
 		if err != nil {
 			return Analysis{}, err
 		}
-		if out.Picture, err = a.jpeg(img, pictureQuality); err != nil {
-			return Analysis{}, err
-		}
+		out.Picture = a.jpeg(img, pictureQuality)
 		out.Has |= pictures
 	}
 	return out, nil

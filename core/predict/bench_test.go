@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/testkit"
@@ -84,6 +87,42 @@ func BenchmarkAnalyse(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkImport compares the processor time of an analysis for an import, which also makes a thumbnail, with that for a prediction. The
+// photographs have about 100 kB. It reports medians, because other work on the machine slows some of the runs down.
+func BenchmarkImport(b *testing.B) {
+	for _, name := range []string{"portrait-orientation-6.jpg", "tanners_ridge.jpg"} {
+		b.Run(name, func(b *testing.B) {
+			photo, err := os.ReadFile(testkit.DataPath(b, "photos", "formats", name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			a := loadModels(b).NewAnalyser(raster.Limits{})
+			wants := []Want{WantConcepts, WantConcepts | WantThumb | WantExif, WantThumb}
+			times := make([][]time.Duration, len(wants))
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			for b.Loop() {
+				for i, w := range wants {
+					from := threadTime(b)
+					if _, err := a.Analyse(photo, raster.Crop{}, w); err != nil {
+						b.Fatal(err)
+					}
+					times[i] = append(times[i], threadTime(b)-from)
+				}
+			}
+			var median [3]float64
+			for i, t := range times {
+				slices.Sort(t)
+				median[i] = float64(t[len(t)/2].Microseconds())
+			}
+			b.ReportMetric(median[0], "prediction-µs")
+			b.ReportMetric(median[1], "import-µs")
+			b.ReportMetric(median[2], "thumbnail-µs")
+			b.ReportMetric(median[1]/median[0], "import/prediction")
 		})
 	}
 }

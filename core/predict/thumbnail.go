@@ -1,9 +1,7 @@
 package predict
 
 import (
-	"bytes"
-	"image"
-	"image/jpeg"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -29,20 +27,15 @@ const thumbnailQuality = 80
 // 200 KB.
 const pictureQuality = 92
 
-// jpeg encodes a prepared picture as a JPEG. The standard library's encoder computes with
-// integers, so the builds of one toolchain return the same bytes on every platform.
-func (a *Analyser) jpeg(img raster.Image, quality int) ([]byte, error) {
-	n := img.Width * img.Height
-	if cap(a.rgba) < 4*n {
-		a.rgba = make([]byte, 4*n)
+// keepFile is the maximum size of the buffer for a file that an analyser keeps. Thumbnails need less.
+const keepFile = 256 << 10
+
+// jpeg encodes a prepared picture as a JPEG. The bytes are the same on every platform.
+func (a *Analyser) jpeg(img raster.Image, quality int) []byte {
+	a.file = a.encoder.Append(a.file[:0], img.Pix, img.Width, img.Height, quality)
+	file := slices.Clone(a.file)
+	if cap(a.file) > keepFile {
+		a.file = nil
 	}
-	pix := a.rgba[:4*n]
-	for i := range n {
-		pix[4*i], pix[4*i+1], pix[4*i+2], pix[4*i+3] = img.Pix[3*i], img.Pix[3*i+1], img.Pix[3*i+2], 0xff
-	}
-	m := &image.RGBA{Pix: pix, Stride: 4 * img.Width, Rect: image.Rect(0, 0, img.Width, img.Height)}
-	var b bytes.Buffer
-	b.Grow(n/4 + 1024)
-	err := jpeg.Encode(&b, m, &jpeg.Options{Quality: quality})
-	return b.Bytes(), err
+	return file
 }

@@ -5,19 +5,19 @@ import { readFileSync } from 'node:fs';
 const read = (name) => readFileSync(new URL(`../../../core/predict/raster/${name}`, import.meta.url));
 
 const renditions = {
-  'heif/testdata/alpha.avif': '9ccd6a660ddf10fb60f37cefc1e2af384d1045346360e880c1d87e93b68b4dc7',
-  'heif/testdata/alpha.heic': '2eca7f58e349d860eb71998055c384c753c1aac647cbb20cded84c5700424a41',
-  'heif/testdata/deep.heic': 'fb4993b900d4c84790b7076f332ed1be02d31bef19cf32837e423614f7a0f48a',
-  'heif/testdata/gray.avif': '8acdb0a24cee8fc001d3e5d62634ba3af8b30939d34c6694504c20aa2dba3a1d',
-  'heif/testdata/grid.avif': 'dab874c1c52ca62af6d6d1c94ad51d86f4a8af8b1445b5cf0b0f5a732007eadf',
-  'heif/testdata/identity.avif': '614af84fe3e2c089dc6cdf863e53d01000a35a5fe0d55cb8d4b75475f9de6e10',
-  'heif/testdata/plain.heic': 'edf98c5670e6276f5a02f3c44e0b4e37fd0b62f095931697750b386550982fc6',
-  'heif/testdata/turned.avif': '26d1171c2912d119d5f8d2a22b627b3254f098be411e69ba32bd813a260fed03',
-  'testdata/jxl/a98.jxl': 'ec7de88c26f34db2316209e938194911dc079405b8e780649412a9ffbbafcb7c',
-  'testdata/jxl/deep.jxl': 'c57cbb5b172f11f265eee364d796d6c4eae314438b7b2d8b2e9f8787dff3e366',
-  'testdata/jxl/icc-lossless.jxl': '27412d478e85e46df99eea83ab514861de9d181687ee94c96681991d8675708d',
-  'testdata/jxl/rgba.jxl': '8d7cc1ace66a259c9572fa3278fc3ee6b285b01cdb62b6bd5e9bb9b045a12e11',
-  'testdata/jxl/turned.jxl': '583af01477a88ba587a830ffc07672198cd35e68c8f5c5941cb2d46b84c553d0',
+  'heif/testdata/alpha.avif': '068af5b2ed02b68f6107824e607948652ca6ebe8372709d9f5896df708956693',
+  'heif/testdata/alpha.heic': 'd8d8421410bb03e4738627dc464ab80c8273f1115d000da0be7ade08233818cd',
+  'heif/testdata/deep.heic': '36656d85ed70d6a01358dc192f388369f6e0183b4c15931e670026095c5e3219',
+  'heif/testdata/gray.avif': '2072fe2d598969b9132280418bf3c331a1237fa8a175d3ac6da85649d5f4e8d8',
+  'heif/testdata/grid.avif': 'ffd9076039737598e932ae259fc7f0cad5cf84e644bf1faf8f7f16f807f2b279',
+  'heif/testdata/identity.avif': '527f1d0bc45b557427094fddfbc4d6064dfde925fb3b8cc87e4c80965b841c25',
+  'heif/testdata/plain.heic': 'd9f234caeda445a828a8c40afc654d6ba35bb45a2e22c4b945e8d5ec64580ec0',
+  'heif/testdata/turned.avif': 'd5edafce69785924f4703e52b90772779fc3ad2e750d2b40f7c92c836ea0202a',
+  'testdata/jxl/a98.jxl': '57a232a7a18c1d3f3a4f66961a91dbef347dc40fe71aa2ab76da6579982babb5',
+  'testdata/jxl/deep.jxl': '1c47ef05f7a21a318853a61b6c5560e99d50bf35503c74a72e39e0cb1bc4b6fa',
+  'testdata/jxl/icc-lossless.jxl': '394834815172a21c1ba1b2cc4c798ee0b9fe055278e5af404a50c4ca1dafa80b',
+  'testdata/jxl/rgba.jxl': '218133d7aaa0e1f91a336e054be22f5e1c1dc5b011e0907f55ded376ec242754',
+  'testdata/jxl/turned.jxl': 'fae7a2ab698debadfa17a6e09bd8f69627874f6c4e3c135bb1614a6b39f24431',
 };
 
 /** The pictures: name, bytes and rendition. */
