@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+	"github.com/sightline-dev/sightline/core/predict/raster/vp8l"
 
 	"golang.org/x/image/webp"
 )
@@ -237,14 +238,25 @@ func appendChunk(buf []byte, id string, payload []byte) []byte {
 	return buf
 }
 
-// checkGroups checks the lossless parts of f.
+// maxGroups is the maximum number of groups of prefix codes of one picture: 14 MB, 59 MB with the longest codes. libwebp writes at most
+// 2,600 groups.
+const maxGroups = 2600
+
+// checkGroups returns ErrTooLarge if the lossless part of f would take more memory than its pixels, and ErrCorrupt if that part ends early
+// or contradicts itself before its pixels.
 func (f *webpFrame) checkGroups() error {
 	const lossless = 1 // the lowest two bits of ALPH's first byte
+	n, ok := 0, true
 	if f.kind == "VP8L" {
-		return checkLossless(f.data, f.w, f.h, true)
+		n, ok = vp8l.Groups(f.data)
+	} else if len(f.alpha) > 0 && f.alpha[0]&3 == lossless {
+		n, ok = vp8l.AlphaGroups(f.alpha[1:], f.w, f.h)
 	}
-	if len(f.alpha) > 0 && f.alpha[0]&3 == lossless {
-		return checkLossless(f.alpha[1:], f.w, f.h, false)
+	switch {
+	case n > maxGroups:
+		return fmt.Errorf("%w: %d groups of prefix codes, at most %d", ErrTooLarge, n, maxGroups)
+	case !ok:
+		return fmt.Errorf("%w: VP8L header", ErrCorrupt)
 	}
 	return nil
 }

@@ -1,40 +1,39 @@
-package raster
-
-import "fmt"
-
-// A lossless WebP selects, for each tile of its pixels, one of up to 65,536 groups of five prefix codes. A small separate image before the
-// codes holds the group of each tile. The library allocates all groups, 5.3 KB each, before it reads the first: a file of 750 bytes takes
-// 340 MB. So this file reads the part before the codes first, to count the groups:
+// Package vp8l reads the headers of lossless WebP, to know how much memory its pixels need.
+//
+// A picture selects, for each tile of its pixels, one of up to 65,536 groups of five prefix codes. A small separate image before the codes
+// holds the group of each tile. golang.org/x/image/webp allocates all groups, 5.3 KB each, before it reads the first: a file of 750 bytes
+// takes 340 MB. So this package reads the part before the codes first, to count the groups:
 //
 //	size ─ transforms, three of them with a small image ─ [colour cache] ─ [image of groups] ─ codes, pixels
-//	╰─────────────────────────── groupsOf ─────────────────────────────╯
+//	╰───────────────────────────── Groups ─────────────────────────────╯
 //
-// The WebP container specification defines the format. libwebp writes at most 2,600 groups.
-
-// maxGroups is the maximum number of groups of prefix codes of one picture: 14 MB, 59 MB with the longest codes.
-const maxGroups = 2600
+// The package does not decode pixels. The WebP container specification defines the format.
+package vp8l
 
 // groupBits is the minimum number of bits of a group in the file: five codes of one symbol.
 const groupBits = 5 * 4
 
-// checkLossless returns ErrTooLarge for a lossless picture that would take more memory than
-// its pixels, and ErrCorrupt for one that ends early or contradicts itself before its pixels.
-// coded is the payload of VP8L. If headed is false, it is the payload of ALPH without its first byte.
-func checkLossless(coded []byte, w, h int, headed bool) error {
+// Groups returns the number of groups of prefix codes of a picture, and false if the picture ends before its pixels or contradicts itself.
+// coded is the payload of the chunk VP8L, whose signature the caller has checked.
+func Groups(coded []byte) (n int, ok bool) {
 	r := bitReader{b: coded}
-	if headed {
-		r.read(8) // signature, which the caller has checked
-		w, h = int(r.read(14))+1, int(r.read(14))+1
-		r.read(1 + 3) // alpha hint, version
-	}
-	groups := r.groupsOf(w, h)
-	switch {
-	case groups > maxGroups:
-		return fmt.Errorf("%w: %d groups of prefix codes, at most %d", ErrTooLarge, groups, maxGroups)
-	case r.bad || groups*groupBits > 8*(len(r.b)-r.pos)+int(r.n):
-		return fmt.Errorf("%w: VP8L header", ErrCorrupt)
-	}
-	return nil
+	r.read(8) // signature
+	w, h := int(r.read(14))+1, int(r.read(14))+1
+	r.read(1 + 3) // alpha hint, version
+	return r.groups(w, h)
+}
+
+// AlphaGroups does what Groups does for the alpha channel of a picture of w × h pixels. coded is the payload of the chunk ALPH without its
+// first byte.
+func AlphaGroups(coded []byte, w, h int) (n int, ok bool) {
+	r := bitReader{b: coded}
+	return r.groups(w, h)
+}
+
+// groups returns the number of groups of the picture w × h, and whether r can have their codes.
+func (r *bitReader) groups(w, h int) (n int, ok bool) {
+	n = r.groupsOf(w, h)
+	return n, !r.bad && n*groupBits <= 8*(len(r.b)-r.pos)+int(r.n)
 }
 
 // bitReader reads bits, the lowest of each byte first. After a malformed value or the end of b
