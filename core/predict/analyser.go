@@ -43,8 +43,8 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 // Errors: raster.ErrUnsupported, ErrTooLarge, ErrCorrupt and ErrExpired for a bad picture, and ErrNetwork. Analyse borrows picture until
 // it returns.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
-	out, err := a.analyse(w, c, func(v raster.View) (raster.Image, error) {
-		return a.decoder.Decode(picture, v)
+	out, err := a.analyse(w, c, func(views []raster.View, use func(int, raster.Image)) error {
+		return a.decoder.Views(picture, views, use)
 	}, func(v raster.View) (raster.Crop, error) {
 		return a.decoder.Part(picture, v)
 	})
@@ -58,9 +58,9 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 // AnalysePlanes does what Analyse does for a video's frame, or for a picture that another decoder decoded. AnalysePlanes borrows p.Pix until it
 // returns.
 func (a *Analyser) AnalysePlanes(p raster.Planes, c raster.Crop, w Want) (Analysis, error) {
-	out, err := a.analyse(w, c, func(v raster.View) (raster.Image, error) {
+	out, err := a.analyse(w, c, oneByOne(func(v raster.View) (raster.Image, error) {
 		return a.decoder.Planes(p, v)
-	}, func(v raster.View) (raster.Crop, error) {
+	}), func(v raster.View) (raster.Crop, error) {
 		return a.decoder.PartOf(p, v)
 	})
 	if err == nil && w&WantExif != 0 {
@@ -73,67 +73,99 @@ func (a *Analyser) AnalysePlanes(p raster.Planes, c raster.Crop, w Want) (Analys
 // AnalyseFrame does what Analyse does for the picture at the time of f's last Next, without a crop. It returns an error if w has WantCells. f's
 // decoder renders the picture, so that another analyser may analyse the next picture of f.
 func (a *Analyser) AnalyseFrame(f *raster.Frames, w Want) (Analysis, error) {
-	return a.analyse(w, raster.Crop{}, f.Image, nil)
+	return a.analyse(w, raster.Crop{}, oneByOne(f.Image), nil)
 }
 
 // errCells is returned if a caller requests the cells of an animation's frame.
 var errCells = errors.New("cells are not computed for animations")
 
-// analyse computes the parts w of the analysis of a picture. image renders a view of the picture. part returns the area that a view shows;
-// if it is nil, w must not have WantCells.
-func (a *Analyser) analyse(
-	w Want, c raster.Crop, image func(raster.View) (raster.Image, error), part func(raster.View) (raster.Crop, error),
-) (Analysis, error) {
-	var out Analysis
+// renderer renders views of a picture, as [raster.Decoder.Views] does.
+type renderer func(views []raster.View, use func(i int, img raster.Image)) error
+
+// oneByOne returns a renderer that calls image for each view.
+func oneByOne(image func(raster.View) (raster.Image, error)) renderer {
+	return func(views []raster.View, use func(int, raster.Image)) error {
+		for i, v := range views {
+			img, err := image(v)
+			if err != nil {
+				return err
+			}
+			use(i, img)
+		}
+		return nil
+	}
+}
+
+// analyse computes the parts w of the analysis of a picture. part returns the area that a view shows; if it is nil, w must not have
+// WantCells.
+func (a *Analyser) analyse(w Want, c raster.Crop, render renderer, part func(raster.View) (raster.Crop, error)) (Analysis, error) {
 	if w&WantCells != 0 && part == nil {
 		return Analysis{}, errCells
 	}
-	if w&(WantConcepts|WantCells) != 0 {
-		size := a.set.backbone.size
-		view := raster.View{Crop: c, Centre: a.set.backbone.centre, Box: true, Width: size, Height: size}
-		img, err := image(view)
-		if err != nil {
-			return Analysis{}, err
-		}
-		if w&WantConcepts != 0 {
-			if err := a.concepts(img, &out); err != nil {
-				return Analysis{}, err
-			}
-		}
-		if w&WantCells != 0 {
-			if out.Cells.Box, err = part(view); err != nil {
-				return Analysis{}, err
-			}
-			if err := a.cells(img, &out); err != nil {
-				return Analysis{}, err
-			}
-		}
+	var out Analysis
+	var views []raster.View
+	var uses []func(img raster.Image)
+	add := func(v raster.View, use func(img raster.Image)) {
+		v.Crop = c
+		views, uses = append(views, v), append(uses, use)
 	}
 	if w&WantColors != 0 && a.set.palette != nil {
-		img, err := image(raster.View{Crop: c, MaxSide: ColorSide})
-		if err != nil {
-			return Analysis{}, err
-		}
-		out.Colors = a.set.palette.shares(img.Pix, a.tallies)
-		out.Has |= WantColors
+		add(raster.View{MaxSide: ColorSide}, func(img raster.Image) {
+			out.Colors = a.set.palette.shares(img.Pix, a.tallies)
+			out.Has |= WantColors
+		})
 	}
 	if w&WantThumb != 0 {
-		img, err := image(raster.View{Crop: c, MaxSide: ThumbnailSide})
-		if err != nil {
-			return Analysis{}, err
-		}
-		out.Thumb = a.jpeg(img, thumbnailQuality)
-		out.Has |= WantThumb
+		add(raster.View{MaxSide: ThumbnailSide, Detail: a.set.backbone.detail()}, func(img raster.Image) {
+			out.Thumb = a.jpeg(img, thumbnailQuality)
+			out.Has |= WantThumb
+		})
 	}
 	if pictures := w & (WantPicture | WantRendition); pictures != 0 {
-		img, err := image(raster.View{Crop: c, MaxSide: pictures.side()})
-		if err != nil {
+		add(raster.View{MaxSide: pictures.side()}, func(img raster.Image) {
+			out.Picture = a.jpeg(img, pictureQuality)
+			out.Has |= pictures
+		})
+	}
+	network := w&(WantConcepts|WantCells) != 0
+	var input raster.Image // of the network, which runs after the memory of the whole picture is released
+	if size := a.set.backbone.size; network {
+		add(raster.View{Centre: a.set.backbone.centre, Box: true, Width: size, Height: size}, func(img raster.Image) {
+			input = img // valid after render, because its view is the last
+		})
+	}
+	if len(views) > 0 {
+		if err := render(views, func(i int, img raster.Image) { uses[i](img) }); err != nil {
 			return Analysis{}, err
 		}
-		out.Picture = a.jpeg(img, pictureQuality)
-		out.Has |= pictures
+	}
+	if !network {
+		return out, nil
+	}
+	var err error
+	if w&WantCells != 0 {
+		out.Cells.Box, err = part(views[len(views)-1])
+	}
+	if err == nil {
+		err = a.recognise(input, w, &out)
+	}
+	if err != nil {
+		return Analysis{}, err
 	}
 	return out, nil
+}
+
+// recognise fills the parts of w that need the network. img has the size of the network's input.
+func (a *Analyser) recognise(img raster.Image, w Want, out *Analysis) error {
+	if w&WantConcepts != 0 {
+		if err := a.concepts(img, out); err != nil {
+			return err
+		}
+	}
+	if w&WantCells == 0 {
+		return nil
+	}
+	return a.cells(img, out)
 }
 
 // concepts runs the network on img, which has the size of the network's input, and fills the parts of WantConcepts.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // order lists the kinds of bundles in the order of Set.Models.
@@ -223,6 +224,10 @@ type backbone struct {
 
 // pixels are the required levels of a network whose input is bytes: byte p means (p − 128)/127.5.
 var pixels = nn.Levels{Scale: 1 / 127.5, Zero: 128}
+
+// detail returns the [raster.View.Detail] with which a view keeps the pixels that the network needs: the smallest short side whose centred
+// square has the pixels of the network's input.
+func (b *backbone) detail() int { return min((16*b.size+b.centre-1)/b.centre, raster.MaxResultSide) }
 
 // compile decodes and compiles a network. The network must have one input of (1, 3, size, size), in bytes or in floats of the value
 // pixel/127.5 − 1, and the two outputs that n names.

@@ -87,7 +87,7 @@ func BenchmarkRender(b *testing.B) {
 			d.planes(planes)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := d.render(3, rowYCbCr, &win); err != nil {
+				if _, err := d.render(loaded{3, rowYCbCr}, &win); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -144,7 +144,7 @@ func BenchmarkPaint(b *testing.B) {
 	d := NewDecoder(Limits{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := d.renderPicture(m, &win); err != nil {
+		if _, err := d.render(d.loadPicture(m), &win); err != nil {
 			b.Fatal(err)
 		}
 	}

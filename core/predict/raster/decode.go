@@ -8,6 +8,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
@@ -29,8 +30,8 @@ type Decoder struct {
 	lastRows [4][]byte   // the last row of each lane
 	rows     pictureRows
 	canvas   canvas
-	win      window // the selected part of the current picture
-	pix      []byte // the result
+	wins     []window // the selected parts of the current picture
+	pix      []byte   // the result
 }
 
 // NewDecoder returns a decoder with these limits.
@@ -44,85 +45,125 @@ func NewDecoder(l Limits) *Decoder {
 // The error wraps ErrUnsupported, ErrTooLarge, ErrCorrupt or ErrExpired, unless v itself
 // is invalid.
 func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
-	if img, done, err := d.decodeAtHost(picture, v); done {
-		return img, err
+	var out Image
+	err := d.Views(picture, []View{v}, func(_ int, img Image) { out = img })
+	return out, err
+}
+
+// Views does what Decode does for several views of a picture, which it decodes once. It passes the image of views[i] to use. The image is
+// valid until the next call of use, which must not call d. The last view comes last, so its image is valid until d's next call.
+//
+// Views of a JPEG may need several DCT scales. Then Views decodes the picture once for each scale, in the rectangle around the parts that
+// the views of this scale select. [Limits.Pixels] applies to this rectangle.
+func (d *Decoder) Views(picture []byte, views []View, use func(i int, img Image)) error {
+	if done, err := d.viewsAtHost(picture, views, use); done {
+		return err
 	}
 	h, err := inspect(picture, d.limits)
 	if err != nil {
-		return Image{}, err
+		return err
 	}
-	if d.win, err = v.window(h.width, h.height, h.orientation); err != nil {
-		return Image{}, err
+	d.wins = resize(d.wins, len(views))
+	for i, v := range views {
+		if d.wins[i], err = v.window(h.width, h.height, h.orientation); err != nil {
+			return err
+		}
 	}
 	defer d.trim()
-	img, err := d.decode(picture, &h, &d.win)
-	if err != nil {
-		return Image{}, fmt.Errorf("%s: %w", h.format, err)
+	for i := range d.wins {
+		scale := h.scale(&d.wins[i])
+		if slices.ContainsFunc(d.wins[i+1:], func(w window) bool { return h.scale(&w) == scale }) {
+			continue // the last of the views with this scale decodes
+		}
+		if err := d.viewsOfScale(picture, &h, scale, use); err != nil {
+			return err
+		}
 	}
-	return img, nil
+	return nil
 }
 
-func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) {
+// viewsOfScale decodes a picture once, and renders the windows in d.wins that need scale.
+func (d *Decoder) viewsOfScale(picture []byte, h *header, scale int, use func(i int, img Image)) error {
+	defer d.forget()
+	m, err := d.load(picture, h, scale)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.format, err)
+	}
+	for i := range d.wins {
+		win := &d.wins[i]
+		if h.scale(win) != scale {
+			continue
+		}
+		img, err := d.render(m, win)
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.format, err)
+		}
+		use(i, img)
+	}
+	return nil
+}
+
+// load decodes a picture into d.sources. It decodes only the part of a JPEG that the windows of scale need.
+func (d *Decoder) load(picture []byte, h *header, scale int) (loaded, error) {
 	var m image.Image
 	var err error
 	switch h.format {
 	case formatJPEG:
-		return d.decodeJPEG(picture, h, win)
+		return d.loadJPEG(picture, h, scale)
 	case formatRaw:
-		return d.decodeJPEG(h.preview, h, win)
+		return d.loadJPEG(h.preview, h, scale)
 	case formatGIF:
-		return d.firstFrame(picture, h, win)
+		return d.loadFirstFrame(picture, h)
 	case formatWebP:
-		return d.decodeWebP(picture, h, win)
+		return d.loadWebP(picture, h)
 	case formatPNG:
 		m, err = d.library(picture, png.Decode)
 	case formatBMP:
 		m, err = d.library(picture, bmp.Decode)
 	case formatTIFF:
 		if h.planes {
-			return d.decodeTIFFPlanes(picture, h, win)
+			return d.loadTIFFPlanes(picture, h)
 		}
 		m, err = d.library(picture, tiff.Decode)
 	default:
-		return Image{}, errModule
+		return loaded{}, errModule
 	}
 	if err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
 	if b := m.Bounds(); b.Dx() != h.width || b.Dy() != h.height {
-		return Image{}, fmt.Errorf("%w: size", ErrCorrupt)
+		return loaded{}, fmt.Errorf("%w: size", ErrCorrupt)
 	}
-	return d.renderPicture(m, win)
+	return d.loadPicture(m), nil
 }
 
-// firstFrame renders the first frame of an animation on its canvas.
-func (d *Decoder) firstFrame(picture []byte, h *header, win *window) (Image, error) {
+// loadFirstFrame loads the first frame of an animation on its canvas.
+func (d *Decoder) loadFirstFrame(picture []byte, h *header) (loaded, error) {
 	next, err := d.frameSource(picture, h)
 	if err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
 	f, err := next()
 	if err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
-	defer d.forget()
-	return d.renderRows(f.rows, h.width, h.height, win)
+	return d.loadRows(f.rows, h.width, h.height), nil
 }
 
-// decodeWebP renders a still WebP, or the first frame of an animation.
-func (d *Decoder) decodeWebP(picture []byte, h *header, win *window) (Image, error) {
+// loadWebP loads a still WebP, or the first frame of an animation.
+func (d *Decoder) loadWebP(picture []byte, h *header) (loaded, error) {
 	f, err := parseWebP(picture)
 	if err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
 	if f.animated {
-		return d.firstFrame(picture, h, win)
+		return d.loadFirstFrame(picture, h)
 	}
 	m, err := d.webpPicture(&f.still)
 	if err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
-	return d.renderPicture(m, win)
+	return d.loadPicture(m), nil
 }
 
 // guardedReader is the input of a library decoder. It returns few bytes at a time, so that a decoder which reads ahead still calls it

@@ -18,7 +18,7 @@ type viewArgs struct {
 	_                                                   structs.HostLayout
 	top, left, bottom, right                            float64
 	bytes, pixels, baseline, progressive, tight, blocks int64
-	centre, box, width, height, maxSide                 int32
+	centre, filter, width, height, maxSide              int32 // filter: 1 if Box, plus 2·Detail
 	side, scans, frames                                 int32
 }
 
@@ -46,13 +46,35 @@ func (e *hostError) Error() string { return e.text }
 
 func (e *hostError) Unwrap() error { return e.class }
 
-// decodeAtHost asks the host to decode. done is false if the host does not decode. It is also
-// false if the picture is empty, a side in v is invalid or the limits have expired: then the guest returns the error itself.
-func (d *Decoder) decodeAtHost(picture []byte, v View) (img Image, done bool, err error) {
-	room := v.maxBytes()
-	if len(picture) == 0 || room == 0 || d.limits.Expired() {
+// viewsAtHost asks the host to decode each view. done is false if the host does not decode. It is also
+// false if the picture is empty, a side or the detail in a view is invalid or the limits have expired: then the guest returns the error itself.
+func (d *Decoder) viewsAtHost(picture []byte, views []View, use func(i int, img Image)) (done bool, err error) {
+	for i := range views {
+		if views[i].maxBytes() == 0 {
+			return false, nil
+		}
+	}
+	for i := range views {
+		img, done, err := d.decodeAtHost(picture, &views[i])
+		switch {
+		case !done && i == 0:
+			return false, nil
+		case !done: // the host decoded the first view
+			return true, ErrExpired
+		case err != nil:
+			return true, err
+		}
+		use(i, img)
+	}
+	return true, nil
+}
+
+// decodeAtHost asks the host to decode one view, whose sides are valid.
+func (d *Decoder) decodeAtHost(picture []byte, v *View) (img Image, done bool, err error) {
+	if len(picture) == 0 || d.limits.Expired() {
 		return Image{}, false, nil
 	}
+	room := v.maxBytes()
 	d.pix = resize(d.pix, room)
 	args, info := v.args(&d.limits), infoArgs{}
 	switch n := hostDecode(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), &info); n {
@@ -65,13 +87,13 @@ func (d *Decoder) decodeAtHost(picture []byte, v View) (img Image, done bool, er
 	}
 }
 
-// maxBytes returns the maximum number of bytes of the result, or 0 if a side in v is invalid.
+// maxBytes returns the maximum number of bytes of the result, or 0 if a side or the detail in v is invalid.
 func (v *View) maxBytes() int {
 	w, h := v.Width, v.Height
 	if w == 0 && h == 0 {
 		w, h = v.MaxSide, v.MaxSide
 	}
-	if min(w, h) < 1 || max(w, h) > MaxResultSide {
+	if min(w, h) < 1 || max(w, h, v.Detail) > MaxResultSide || v.Detail < 0 {
 		return 0
 	}
 	return 3 * w * h
@@ -81,11 +103,11 @@ func (v *View) args(l *Limits) viewArgs {
 	a := viewArgs{
 		top: v.Crop.Top, left: v.Crop.Left, bottom: v.Crop.Bottom, right: v.Crop.Right,
 		bytes: l.Bytes, pixels: l.Pixels, baseline: l.BaselinePixels, progressive: l.ProgressivePixels, tight: l.TightPixels, blocks: l.ScanBlocks,
-		centre: int32(v.Centre), width: int32(v.Width), height: int32(v.Height), maxSide: int32(v.MaxSide),
+		centre: int32(v.Centre), filter: 2 * int32(v.Detail), width: int32(v.Width), height: int32(v.Height), maxSide: int32(v.MaxSide),
 		side: int32(l.Side), scans: int32(l.Scans), frames: int32(l.Frames),
 	}
 	if v.Box {
-		a.box = 1
+		a.filter++
 	}
 	return a
 }

@@ -2,9 +2,9 @@
 
 package raster
 
-// decodeAtHost returns false, because in this build no host decodes.
-func (*Decoder) decodeAtHost([]byte, View) (img Image, done bool, err error) {
-	return Image{}, false, nil
+// viewsAtHost returns false, because in this build no host decodes.
+func (*Decoder) viewsAtHost([]byte, []View, func(int, Image)) (done bool, err error) {
+	return false, nil
 }
 
 // inspectAtHost returns false, because in this build no host reads headers.

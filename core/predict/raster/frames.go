@@ -148,12 +148,12 @@ func (f *Frames) Image(v View) (Image, error) {
 	case f.decode == nil:
 		return d.Decode(f.picture, v)
 	}
-	var err error
-	if d.win, err = v.window(f.head.width, f.head.height, f.head.orientation); err != nil {
+	win, err := v.window(f.head.width, f.head.height, f.head.orientation)
+	if err != nil {
 		return Image{}, err
 	}
 	d.sources[0] = d.canvas.source()
-	return d.render(1, rowRGB, &d.win)
+	return d.render(loaded{1, rowRGB}, &win)
 }
 
 // timeline summarises the headers of an animation's frames.

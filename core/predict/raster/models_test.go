@@ -142,7 +142,7 @@ func TestSubsampling(t *testing.T) {
 				check(t, err)
 				d := NewDecoder(Limits{})
 				d.planesOf(m)
-				got, err := d.render(3, rowYCbCr, &win)
+				got, err := d.render(loaded{3, rowYCbCr}, &win)
 				check(t, err)
 				if diff := difference(got, reference.view(v).fromYCbCr()); diff != "" {
 					t.Errorf("%+v: %s", v, diff)

@@ -100,14 +100,17 @@ func TestStandardJPEG(t *testing.T) {
 			check(t, err)
 			win, err := v.window(h.width, h.height, h.orientation)
 			check(t, err)
-			got, err := NewDecoder(Limits{}).standardJPEG(b, &h, &win)
+			d := NewDecoder(Limits{})
+			m, err := d.loadStandardJPEG(b, &h)
+			check(t, err)
+			got, err := d.render(m, &win)
 			check(t, err)
 			want, err := NewDecoder(Limits{}).Decode(b, v)
 			check(t, err)
 			if diff := difference(got, flat{want.Width, want.Height, want.Pix}); diff != "" {
 				t.Error(diff)
 			}
-			if _, err := NewDecoder(Limits{Pixels: 1199}).standardJPEG(b, &h, &win); err == nil {
+			if _, err := NewDecoder(Limits{Pixels: 1199}).loadStandardJPEG(b, &h); err == nil {
 				t.Error("whole pictures beyond the limit are taken")
 			}
 		})

@@ -119,14 +119,15 @@ func (d *Decoder) Planes(p Planes, v View) (Image, error) {
 	if len(p.Pix) != size {
 		return Image{}, fmt.Errorf("%w: frame of %d bytes, not %d", ErrCorrupt, len(p.Pix), size)
 	}
-	if d.win, err = v.window(clip.X1-clip.X0, clip.Y1-clip.Y0, max(p.Rotation, upright)); err != nil {
+	win, err := v.window(clip.X1-clip.X0, clip.Y1-clip.Y0, max(p.Rotation, upright))
+	if err != nil {
 		return Image{}, err
 	}
 	defer d.forget()
 	d.plane(0, &p, p.Width, p.Height, 0, 0)
 	c := p.conversion()
 	if p.SubX == NoChroma {
-		return d.render(1, c.gray, &d.win)
+		return d.render(loaded{1, c.gray}, &win)
 	}
 	w, ht := p.chroma()
 	for i := range 2 {
@@ -134,11 +135,11 @@ func (d *Decoder) Planes(p Planes, v View) (Image, error) {
 	}
 	switch {
 	case p.Matrix == Identity:
-		return d.render(3, c.identity, &d.win)
+		return d.render(loaded{3, c.identity}, &win)
 	case c == jfif:
-		return d.render(3, rowYCbCr, &d.win)
+		return d.render(loaded{3, rowYCbCr}, &win)
 	}
-	return d.render(3, c.row, &d.win)
+	return d.render(loaded{3, c.row}, &win)
 }
 
 // PartOf returns the part of an upright frame that v shows, as [Decoder.Part] does.

@@ -85,9 +85,14 @@ type View struct {
 	// The other side is in proportion, rounded half up, at least 1. The result is never larger than
 	// the source; a square's fraction of a pixel is dropped.
 	MaxSide int
+
+	// Detail is the minimum number of pixels that the decoder of a JPEG leaves of the part's short side before the resize, if the part has as
+	// many. At most MaxResultSide; 0: as many as the result needs. With the same Detail, views of different sizes mostly have the
+	// same DCT scale, so that they share a decode in [Decoder.Views].
+	Detail int
 }
 
-// MaxResultSide is the largest Width, Height or MaxSide of a [View], in pixels.
+// MaxResultSide is the largest Width, Height, MaxSide or Detail of a [View], in pixels.
 const MaxResultSide = 8192
 
 // Image is a picture of (Height, Width, 3) bytes: RGB, interleaved, row-major. The [Decoder]

@@ -8,32 +8,36 @@ import (
 // errPlanes reports a bug in this package. It is an error and not a panic, so that it fails one picture and not the program.
 var errPlanes = errors.New("planes do not cover the requested part")
 
-// renderRows renders win of a picture of w × h pixels. rows loads the picture's rows as RGB.
-func (d *Decoder) renderRows(rows rowLoader, w, h int, win *window) (Image, error) {
-	d.sources[0] = source{channels: 3, load: rows, pitchX: 1, pitchY: 1, width: w, height: h}
-	return d.render(1, rowRGB, win)
+// loaded describes a decoded picture in d.sources.
+type loaded struct {
+	sources int
+	write   rowWriter
 }
 
-// renderPicture renders win of a picture that a library decoded. It resizes the planes of
-// YCbCr and gray pictures directly, and converts other pictures to rows of RGB first.
-func (d *Decoder) renderPicture(m image.Image, win *window) (Image, error) {
-	defer d.forget()
+// loadRows loads a picture of w × h pixels. rows loads the picture's rows as RGB.
+func (d *Decoder) loadRows(rows rowLoader, w, h int) loaded {
+	d.sources[0] = source{channels: 3, load: rows, pitchX: 1, pitchY: 1, width: w, height: h}
+	return loaded{1, rowRGB}
+}
+
+// loadPicture loads a picture that a library decoded. It loads YCbCr and gray pictures as planes, and other pictures as rows of RGB.
+func (d *Decoder) loadPicture(m image.Image) loaded {
 	switch m := m.(type) {
 	case *image.YCbCr:
 		// Only WebP comes here. jpeg.go handles pictures of image/jpeg.
 		d.planesOf(m)
-		return d.render(3, rowWebP, win)
+		return loaded{3, rowWebP}
 	case *image.Gray:
 		b := m.Rect
 		d.sources[0] = source{
 			pix: m.Pix, stride: m.Stride, channels: 1,
 			pitchX: 1, pitchY: 1, width: b.Dx(), height: b.Dy(),
 		}
-		return d.render(1, rowGray, win)
+		return loaded{1, rowGray}
 	}
 	d.rows = pictureRows{m: m}
 	b := m.Bounds()
-	return d.renderRows(&d.rows, b.Dx(), b.Dy(), win)
+	return d.loadRows(&d.rows, b.Dx(), b.Dy())
 }
 
 // planesOf makes the planes of m the first three sources. The bounds of m start at (0, 0).
@@ -73,13 +77,13 @@ func subsampling(r image.YCbCrSubsampleRatio) (x, y int) {
 // pixel goes to dst[at], and each next pixel to step bytes after the previous one.
 type rowWriter func(dst []byte, at, step int, rows *[4][]byte, n int)
 
-// render resizes the first n sources and returns the result upright. The image uses d.pix.
-func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
+// render resizes the sources of m and returns the result upright. The image uses d.pix.
+func (d *Decoder) render(m loaded, win *window) (Image, error) {
 	if cap(d.pix) > keepBytes {
 		d.pix = nil
 	}
 	d.pix = resize(d.pix, 3*win.width*win.height)
-	for i := range n {
+	for i := range m.sources {
 		if !d.lanes[i].start(&d.sources[i], win) {
 			return Image{}, errPlanes
 		}
@@ -88,10 +92,10 @@ func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
 		if j&15 == 0 && d.limits.Expired() {
 			return Image{}, ErrExpired
 		}
-		for i := range n {
+		for i := range m.sources {
 			d.lastRows[i] = d.lanes[i].row(j)
 		}
-		write(d.pix, win.base+j*win.stepY, win.stepX, &d.lastRows, win.tw)
+		m.write(d.pix, win.base+j*win.stepY, win.stepX, &d.lastRows, win.tw)
 	}
 	return Image{Width: win.width, Height: win.height, Pix: d.pix}, nil
 }

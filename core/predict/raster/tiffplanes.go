@@ -56,29 +56,28 @@ type tiffPlane struct {
 	subX, subY    int
 }
 
-// decodeTIFFPlanes reads a TIFF of YCbCr or JPEG, and renders it.
-func (d *Decoder) decodeTIFFPlanes(picture []byte, h *header, win *window) (Image, error) {
+// loadTIFFPlanes reads a TIFF of YCbCr or JPEG.
+func (d *Decoder) loadTIFFPlanes(picture []byte, h *header) (loaded, error) {
 	t := &d.tiff
 	defer func() {
-		d.forget()
 		if 16*int64(t.segmentWidth)*int64(t.segmentHeight) > 4*keepBytes { // memory that package jpg may keep for a strip
 			d.jpeg = jpg.Decoder{}
 		}
 		*t = tiffPlanes{pix: t.pix, segment: t.segment}
 	}()
 	if err := t.open(picture, h); err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
 	write, err := t.colours()
 	if err != nil {
-		return Image{}, err
+		return loaded{}, err
 	}
 	for i := range t.across * t.down {
 		if d.limits.Expired() {
-			return Image{}, ErrExpired
+			return loaded{}, ErrExpired
 		}
 		if err := d.tiffSegment(i); err != nil {
-			return Image{}, err
+			return loaded{}, err
 		}
 	}
 	for i := range t.n {
@@ -87,7 +86,7 @@ func (d *Decoder) decodeTIFFPlanes(picture []byte, h *header, win *window) (Imag
 			pix: p.pix, stride: p.stride, channels: 1, pitchX: p.subX, pitchY: p.subY, width: p.width, height: p.height,
 		}
 	}
-	return d.render(t.n, write, win)
+	return loaded{t.n, write}, nil
 }
 
 // open reads the directory and checks that this package supports the file.

@@ -18,7 +18,8 @@ type window struct {
 	tw, th         int // size of the result, stored way round
 	width, height  int // size of the result, upright
 
-	box bool // View.Box
+	box    bool // View.Box
+	detail int  // View.Detail
 
 	// The result's stored pixel (i, j) goes to Pix[base+i*stepX+j*stepY].
 	base, stepX, stepY int
@@ -43,7 +44,7 @@ func (v View) window(w, h, orientation int) (window, error) {
 	if err != nil {
 		return window{}, err
 	}
-	if v.Centre < 0 || v.Centre > 16 {
+	if v.Centre < 0 || v.Centre > 16 || v.Detail < 0 || v.Detail > MaxResultSide {
 		return window{}, errView
 	}
 	width, height, err := v.size(right-left, bottom-top)
@@ -56,7 +57,7 @@ func (v View) window(w, h, orientation int) (window, error) {
 		left, top, right, bottom = centre(left, top, right, bottom, v.Centre)
 	}
 
-	win := window{width: width, height: height, tw: width, th: height, box: v.Box}
+	win := window{width: width, height: height, tw: width, th: height, box: v.Box, detail: v.Detail}
 	if turned {
 		win.tw, win.th = height, width
 	}

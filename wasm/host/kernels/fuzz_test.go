@@ -88,7 +88,7 @@ func (a *arena) furnish(rng *rand.Rand) {
 	for i := range 6 {
 		binary.LittleEndian.PutUint64(a.mem[viewAt+32+8*i:], 1<<20)
 	}
-	put(viewAt+80, upTo(18), upTo(2), upTo(40), upTo(40), 16, 100, 4, 9)
+	put(viewAt+80, upTo(18), upTo(40), upTo(40), upTo(40), 16, 100, 4, 9)
 	for i := range 8 {
 		put(tableAt+8*i, data(), 0)
 	}

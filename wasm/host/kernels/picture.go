@@ -54,7 +54,7 @@ func (in *Instance) isExpired() bool { return in.ctx.Err() != nil }
 func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
 	edges, sizes, words := view[float64](in, at, 4), view[int64](in, at+32, 6), view[int32](in, at+80, 8)
 	v.Crop = raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}
-	v.Centre, v.Box = int(words[0]), words[1] != 0
+	v.Centre, v.Box, v.Detail = int(words[0]), words[1]&1 != 0, int(words[1]>>1)
 	v.Width, v.Height, v.MaxSide = int(words[2]), int(words[3]), int(words[4])
 	o := &in.native.o.Limits
 	l = raster.Limits{
