@@ -38,13 +38,17 @@ func Fingerprint(d *raster.Decoder, thumb []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const row = 3 * printSide
-	rows := make([]int64, row*img.Height)
-	for y := range img.Height {
-		average(rows[row*y:], img.Pix[3*img.Width*y:], 3, img.Width)
-	}
+	width := 3 * img.Width
+	row := make([]uint32, width)
+	var weights []uint32
 	var sums [cells]int64
-	average(sums[:], rows, row, img.Height)
+	for part := range printSide {
+		first := part * img.Height / printSide
+		weights = shares(weights[:0], part, img.Height)
+		clear(row)
+		raster.AddRows(row, img.Pix[first*width:], width, weights)
+		average(sums[3*printSide*part:][:3*printSide], row, img.Width)
+	}
 	out := make([]byte, 0, printBytes)
 	out = binary.LittleEndian.AppendUint16(out, uint16(img.Width))
 	out = binary.LittleEndian.AppendUint16(out, uint16(img.Height))
@@ -67,28 +71,38 @@ func printOf(fingerprint []byte) *print {
 	}
 }
 
-// average divides n vectors into printSide equal parts and adds up each. A vector has the weight printSide, divided between two parts if
-// it is in both.
+// shares appends to dst the weights of rows in a part of n rows, starting at row part·n/printSide. A row has the weight printSide, divided
+// between two parts if it is in both.
+func shares(dst []uint32, part, n int) []uint32 {
+	from, to := part*n, (part+1)*n
+	for from < to {
+		end := min(to, from/printSide*printSide+printSide)
+		dst = append(dst, uint32(end-from))
+		from = end
+	}
+	return dst
+}
+
+// average divides n pixels into printSide equal parts and adds up each, with the weights of shares.
 //
-//	dst (printSide, width)
-//	src (n, width), width ≤ 3·printSide
-func average[T byte | int64](dst []int64, src []T, width, n int) {
-	var sum, before [3 * printSide]int64 // sum of the first i vectors; weighted sum of all before the part
+//	dst (printSide, 3)
+//	src (n, 3)
+func average(dst []int64, src []uint32, n int) {
+	var sum, before [3]int64 // sum of the first i pixels; weighted sum of all before the part
 	i := 0
 	for part := range printSide {
 		end := (part + 1) * n
 		for ; i < end/printSide; i++ {
-			for c, v := range src[width*i : width*i+width] {
-				sum[c] += int64(v)
-			}
+			v := (*[3]uint32)(src[3*i:])
+			sum[0], sum[1], sum[2] = sum[0]+int64(v[0]), sum[1]+int64(v[1]), sum[2]+int64(v[2])
 		}
 		rest := int64(end % printSide)
-		for c := range width {
+		for c := range sum {
 			upTo := printSide * sum[c]
 			if rest > 0 {
-				upTo += rest * int64(src[width*i+c])
+				upTo += rest * int64(src[3*i+c])
 			}
-			dst[width*part+c] = upTo - before[c]
+			dst[3*part+c] = upTo - before[c]
 			before[c] = upTo
 		}
 	}

@@ -121,12 +121,12 @@ func TestAverage(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for n := range 70 {
 		n++
-		src := make([]byte, 3*n)
+		src := make([]uint32, 3*n)
 		for i := range src {
-			src[i] = byte(r.UintN(256))
+			src[i] = uint32(r.UintN(256))
 		}
 		var got, want [3 * printSide]int64
-		average(got[:], src, 3, n)
+		average(got[:], src, n)
 		for at := range printSide * n {
 			for c := range 3 {
 				want[3*(at/n)+c] += int64(src[3*(at/printSide)+c])
@@ -134,6 +134,42 @@ func TestAverage(t *testing.T) {
 		}
 		if got != want {
 			t.Fatalf("average of %d = %v, want %v", n, got, want)
+		}
+	}
+}
+
+// TestFingerprint compares fingerprints with the means of thumbnails whose pixels are split into printSide × printSide parts each.
+func TestFingerprint(t *testing.T) {
+	d := raster.NewDecoder(raster.Limits{})
+	r := rand.New(rand.NewPCG(8, 7))
+	for _, size := range [][2]int{{1, 1}, {3, 2}, {8, 8}, {9, 31}, {320, 213}} {
+		m := image.NewRGBA(image.Rect(0, 0, size[0], size[1]))
+		for i := range m.Pix {
+			m.Pix[i] = byte(r.UintN(256)) | byte(i%4/3*255)
+		}
+		thumb := encodePicture(t, m, "jpeg", 90)
+		got, err := Fingerprint(d, thumb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := d.Decode(thumb, raster.View{MaxSide: predict.ThumbnailSide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sums [cells]int
+		for y := range printSide * img.Height {
+			for x := range printSide * img.Width {
+				for c := range 3 {
+					sums[3*(y/img.Height*printSide+x/img.Width)+c] += int(img.Pix[3*(y/printSide*img.Width+x/printSide)+c])
+				}
+			}
+		}
+		p := printOf(got)
+		area := img.Width * img.Height
+		for i, sum := range sums {
+			if want := byte((sum + area/2) / area); p.width != img.Width || p.height != img.Height || p.means[i] != want {
+				t.Fatalf("%v: %d×%d, mean %d is %d, want %d", size, p.width, p.height, i, p.means[i], want)
+			}
 		}
 	}
 }

@@ -112,6 +112,9 @@ func PointOf(p exif.Place) *log.Point {
 	return &log.Point{Longitude: p.Longitude, Latitude: p.Latitude}
 }
 
+// decoders has decoders of thumbnails. A new one allocates 1.1 MB.
+var decoders = sync.Pool{New: func() any { return raster.NewDecoder(raster.Limits{}) }}
+
 // Derive returns the stored part of an analysis. If the analysis lacks a part of WantOfInputs, the error is ErrNoResult. A host of an older
 // release returns no metadata of the file. Then the record has no date until one of this release reads the file.
 func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
@@ -124,7 +127,9 @@ func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	if err != nil {
 		return nil, err
 	}
-	fingerprint, err := search.Fingerprint(raster.NewDecoder(raster.Limits{}), a.Thumb)
+	decoder := decoders.Get().(*raster.Decoder)
+	fingerprint, err := search.Fingerprint(decoder, a.Thumb)
+	decoders.Put(decoder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: thumbnail: %v", ErrNoResult, err) // the picture itself was readable
 	}
