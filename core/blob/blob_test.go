@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -470,4 +473,42 @@ func BenchmarkFolderGet(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// slowSyncs is a file system whose syncs take a second.
+type slowSyncs struct{ countSyncs }
+
+func (s *slowSyncs) SyncDir(name string) error {
+	time.Sleep(time.Second)
+	return s.countSyncs.SyncDir(name)
+}
+
+// TestPutsShareSyncs stores pictures at the same time, in one folder of the store. Those that wait for a sync share the next one.
+func TestPutsShareSyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const files = 8
+		syncs := &slowSyncs{countSyncs{FS: blobtest.NewFS()}}
+		folder, err := blob.OpenFolder(syncs, blob.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var puts sync.WaitGroup
+		for n, found := 0, 0; found < files; n++ {
+			data := strconv.AppendInt(nil, int64(n), 10)
+			if blob.Sum(data)[0] != 7 {
+				continue
+			}
+			found++
+			puts.Go(func() {
+				if _, err := folder.Put(t.Context(), bytes.NewReader(data), blob.Hash{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		puts.Wait()
+		// The first picture needs a sync of the folder and of the folder above it. The others share one.
+		if got := syncs.n; got != files+3 {
+			t.Errorf("%d syncs, want %d: of each file, and three of folders", got, files+3)
+		}
+	})
 }

@@ -33,18 +33,36 @@ type FS interface {
 // File is a file being written.
 type File interface {
 	io.Writer
+	// Start lets the system write the bytes to the disk, without waiting, if the system can. So the Sync of several files takes little longer
+	// than that of one.
+	Start()
 	// Sync makes the written bytes durable.
 	Sync() error
 	io.Closer
 }
 
-// spool writes files so that they appear completely or not at all. It writes to a separate folder, syncs, then renames.
+// spool writes files so that they appear completely or not at all. It writes to a separate folder, syncs, then renames. It syncs files that
+// are complete at the same time together.
 type spool struct {
 	fsys FS
 	dir  string
 
-	mu   sync.Mutex
-	next uint64 // number in the name of the next temporary file
+	mu      sync.Mutex
+	next    uint64     // number in the name of the next temporary file
+	waiting []*spooled // complete files that no writer commits yet
+	commits bool       // a writer commits files
+	ended   sync.Cond  // a commit has ended
+
+	known map[string]bool // folders that are durable; only the writer that commits uses it
+}
+
+// spooled is a complete file of a spool.
+type spooled struct {
+	File
+	from, to string
+	moved    bool // it is at its path
+	done     bool // its commit has ended, with err
+	err      error
 }
 
 // openSpool creates or empties dir. Only a crash leaves files there.
@@ -61,7 +79,9 @@ func openSpool(fsys FS, dir string) (*spool, error) {
 			return nil, err
 		}
 	}
-	return &spool{fsys: fsys, dir: dir}, nil
+	s := &spool{fsys: fsys, dir: dir, known: map[string]bool{}}
+	s.ended.L = &s.mu
+	return s, nil
 }
 
 // durability is the kind of crash that a written file survives.
@@ -84,34 +104,89 @@ func (s *spool) write(d durability, fill func(io.Writer) (to string, err error))
 	if err != nil {
 		return err
 	}
-	moved := false
+	w := &spooled{File: f, from: from}
 	defer func() {
-		if !moved {
+		if !w.moved {
 			err = errors.Join(err, s.fsys.Remove(from))
 		}
 	}()
-	to, err := fill(f)
-	if err == nil && to != "" && d == synced {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil || to == "" {
-		return err
-	}
-	if err := s.fsys.MkdirAll(path.Dir(to)); err != nil {
-		return err
+	if w.to, err = fill(f); err != nil || w.to == "" {
+		return errors.Join(err, f.Close())
 	}
 	if d == synced {
-		if err := s.fsys.SyncDir(path.Dir(path.Dir(to))); err != nil {
-			return err
+		return s.commit(w)
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return s.move(w, nil)
+}
+
+// commit makes a file durable at its path, together with the files of other callers that are waiting when it begins.
+func (s *spool) commit(w *spooled) error {
+	w.Start()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, w)
+	for s.commits && !w.done {
+		s.ended.Wait()
+	}
+	if !w.done {
+		files := s.waiting
+		s.waiting, s.commits = nil, true
+		s.mu.Unlock()
+		s.commitAll(files)
+		s.mu.Lock()
+		s.commits = false
+		for _, w := range files {
+			w.done = true
+		}
+		s.ended.Broadcast()
+	}
+	return w.err
+}
+
+// commitAll commits files and sets their errors.
+func (s *spool) commitAll(files []*spooled) {
+	for _, w := range files {
+		w.err = errors.Join(w.Sync(), w.Close())
+	}
+	for _, w := range files {
+		if w.err == nil {
+			w.err = s.move(w, s.known)
 		}
 	}
-	if err := s.fsys.Rename(from, to); err != nil {
+	synced := map[string]error{} // folders, with the errors of their syncs
+	for _, w := range files {
+		if !w.moved {
+			continue
+		}
+		dir := path.Dir(w.to)
+		err, ok := synced[dir]
+		if !ok {
+			err = s.fsys.SyncDir(dir)
+			synced[dir] = err
+		}
+		w.err = err
+	}
+}
+
+// move moves a file to its path. If known is not nil, the folder of the path is durable afterwards and in known.
+func (s *spool) move(w *spooled, known map[string]bool) error {
+	dir := path.Dir(w.to)
+	if err := s.fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	moved = true
-	if d == synced {
-		return s.fsys.SyncDir(path.Dir(to))
+	if known != nil && !known[dir] {
+		if err := s.fsys.SyncDir(path.Dir(dir)); err != nil {
+			return err
+		}
+		known[dir] = true
 	}
+	if err := s.fsys.Rename(w.from, w.to); err != nil {
+		return err
+	}
+	w.moved = true
 	return nil
 }
 

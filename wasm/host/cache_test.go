@@ -22,8 +22,14 @@ import (
 type diskFolder struct{ dir string }
 
 func (f diskFolder) Create(name string) (blob.File, error) {
-	return os.OpenFile(filepath.Join(f.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(filepath.Join(f.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return diskFile{file}, err
 }
+
+// diskFile is a file of a diskFolder.
+type diskFile struct{ *os.File }
+
+func (diskFile) Start() {}
 
 func (f diskFolder) Open(name string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, name))

@@ -302,6 +302,8 @@ func (w *file) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (w *file) Start() {}
+
 func (w *file) Sync() error {
 	w.fsys.mu.Lock()
 	defer w.fsys.mu.Unlock()

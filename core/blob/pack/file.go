@@ -53,6 +53,9 @@ func (w *file) flush() error {
 	return nil
 }
 
+// Start implements [blob.File].
+func (w *file) Start() {}
+
 // Sync implements [blob.File].
 func (w *file) Sync() error {
 	w.fsys.mu.Lock()

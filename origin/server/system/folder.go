@@ -62,7 +62,7 @@ func (f *Folder) Create(name string) (blob.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return file, nil
+	return startable{file}, nil
 }
 
 // WriteFile creates a file with the given content and syncs it. It returns fs.ErrExist if the file exists.
