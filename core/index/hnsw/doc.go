@@ -24,8 +24,8 @@
 //
 // Deleting leaves a tombstone, which no search returns. Slots that led to it get other links at once. One of them, the hub, reaches
 // everything that the tombstone led to, mostly over other slots, since a direct link would replace a better one. A slot with an unknown
-// link to the tombstone reaches the hub through it, until [Graph.Compact] collects the tombstone in steps. With each delete, one of the
-// slots that led to the tombstone chooses its links again, so a graph whose nodes are replaced does not degrade.
+// link to the tombstone reaches the hub through it, until [Graph.Compact] collects the tombstone in steps. With each fourth delete, one
+// of the slots that led to the tombstone chooses its links again, so a graph whose nodes are replaced does not degrade.
 //
 // A filtered search is planned: few matches are scanned exactly, many filter the walk, which then looks behind excluded neighbours as
 // ACORN does (Patel and others 2024, arXiv:2403.04871).

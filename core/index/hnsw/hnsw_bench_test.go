@@ -141,3 +141,28 @@ func BenchmarkInsert(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkDelete deletes nodes of a graph and inserts them again outside the measured time.
+func BenchmarkDelete(b *testing.B) {
+	b.Run("dim=256", func(b *testing.B) {
+		const n = 20_000
+		c := newClusters(42, 2000, 256)
+		g := newGraph(b, Options{Dim: 256})
+		vectors := c.drawMany(n)
+		for i, v := range vectors {
+			g.Insert(uint32(i), v.q, v.scale)
+		}
+		b.ResetTimer()
+		for i := range b.N {
+			if i%n == n/4 {
+				b.StopTimer()
+				for j := range n / 4 {
+					v := vectors[j]
+					g.Insert(uint32(j), v.q, v.scale)
+				}
+				b.StartTimer()
+			}
+			g.Delete(uint32(i % (n / 4)))
+		}
+	})
+}
