@@ -182,7 +182,7 @@ var larger = map[string]int{
 	"core/api/apitest/program/model.go patchMeta":    61,
 	"core/blob/blobtest/hosted.go againstModel":      63,
 	"core/ingest/worker.go scan":                     63,
-	"core/partition lines":                           4229,
+	"core/partition lines":                           4227,
 	"core/kv/pebblekv/store.go open":                 69,
 	"core/predict/raster/jpg/sequential.go meanRow":  96,
 	"core/predict/raster/jpg/sequential.go valueRow": 95,

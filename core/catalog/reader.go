@@ -142,9 +142,9 @@ func (r Reader) ByBlob(h blob.Hash, yield func(ord uint32) bool) error {
 	return r.ords(append(r.app.key(tableBlob, len(h)), h[:]...), yield)
 }
 
-// PendingInputs yields the ordinals of the inputs at 30001, in the order of their creation.
-func (r Reader) PendingInputs(yield func(ord uint32) bool) error {
-	return r.ords(r.app.key(tablePending, 0), yield)
+// PendingInputs yields the ordinals of the inputs at 30001, starting at an ordinal, in the order of their creation.
+func (r Reader) PendingInputs(from uint32, yield func(ord uint32) bool) error {
+	return r.kv.Scan(r.app.uint32Key(tablePending, from), kv.After(r.app.key(tablePending, 0)), func(key, _ []byte) bool { return yield(ordAt(key)) })
 }
 
 // ords yields the ordinals at the ends of the keys that begin with prefix.

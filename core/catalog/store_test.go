@@ -476,7 +476,7 @@ func TestYieldStops(t *testing.T) {
 		func() error { return r.Inputs(0, func(Input) bool { return two() }) },
 		func() error { return r.InputsWithURL("http://x/p", func(uint32) bool { return two() }) },
 		func() error { return r.ByBlob(blob.Sum([]byte("p")), func(uint32) bool { return two() }) },
-		func() error { return r.PendingInputs(func(uint32) bool { return two() }) },
+		func() error { return r.PendingInputs(0, func(uint32) bool { return two() }) },
 		func() error { return r.Concepts(func(Concept) bool { return two() }) },
 		func() error { return r.Models(func(Model) bool { return two() }) },
 		func() error { return r.Versions(dot, func(Version) bool { return two() }) },

@@ -153,7 +153,7 @@ func (w *world) check() {
 	if counts, err := r.Counts(); err != nil || counts != got {
 		w.Fatalf("counts are %+v, %v, and there are %+v", counts, err, got)
 	}
-	err = r.PendingInputs(func(ord uint32) bool {
+	err = r.PendingInputs(0, func(ord uint32) bool {
 		if !pending[ord] {
 			w.Fatalf("input %d is not pending", ord)
 		}

@@ -3,12 +3,9 @@ package index
 import (
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sort"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -38,18 +35,35 @@ func (m *mask) full() bool {
 	return true
 }
 
+// decode reads a stored mask.
+func (m *mask) decode(value []byte) error {
+	if len(value) != blockSize/8 {
+		return fmt.Errorf("coverage of %d bytes: %w", len(value), ErrCorrupt)
+	}
+	for i := range m {
+		m[i] = binary.LittleEndian.Uint64(value[8*i:])
+	}
+	return nil
+}
+
+// encode returns the stored form.
+func (m *mask) encode() []byte {
+	out := make([]byte, 0, blockSize/8)
+	for _, w := range m {
+		out = binary.LittleEndian.AppendUint64(out, w)
+	}
+	return out
+}
+
 // readCoverage reads the coverage of a space.
 func (s *space) readCoverage(r kv.Reader) (coverage, error) {
 	out := coverage{}
 	prefix := s.section(spaceCovered)
 	var failed error
 	for k, value := range kv.All(r, prefix, &failed) {
-		if len(value) != blockSize/8 {
-			return nil, fmt.Errorf("coverage of %d bytes: %w", len(value), ErrCorrupt)
-		}
 		b := new(mask)
-		for i := range b {
-			b[i] = binary.LittleEndian.Uint64(value[8*i:])
+		if err := b.decode(value); err != nil {
+			return nil, err
 		}
 		out[lastNumber(k)] = b
 	}
@@ -202,26 +216,4 @@ func blocksOf(ords []uint32) []block {
 		from = to
 	}
 	return out
-}
-
-// tail returns the analysed inputs of a space that are not in its columns, and the coverage of the columns.
-func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
-	analysed, err := bitmap(r, s.analysedKey())
-	if err != nil {
-		return nil, nil, err
-	}
-	covered, err := s.readCoverage(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	var known []uint32
-	for _, number := range slices.Sorted(maps.Keys(covered)) {
-		for i := range uint32(blockSize) {
-			if covered[number].has(i) {
-				known = append(known, number*blockSize+i)
-			}
-		}
-	}
-	analysed.AndNot(BitmapOf(known))
-	return analysed, covered, nil
 }

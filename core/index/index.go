@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 )
@@ -41,6 +43,8 @@ type Index struct {
 	later  bool // data of base models waits for a Learn; only the writer uses it
 	newest fresh
 
+	touched map[*space]*roaring.Bitmap // blocks whose analysed inputs the staged batch changes; guarded by commit
+
 	step sync.Mutex // held by the running Step
 
 	mu     sync.RWMutex
@@ -53,7 +57,7 @@ type Index struct {
 // Open opens the index of an application. Its data stay in the store; the first Step that needs a graph reads it. The next Steps rebuild an
 // index of another format.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
-	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newColumnCache[uint32]()}
+	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newColumnCache[uint32](), touched: map[*space]*roaring.Bitmap{}}
 	for _, s := range []*Space{&o.Space, o.Next} {
 		if s == nil {
 			continue

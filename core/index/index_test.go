@@ -97,6 +97,13 @@ func TestIndexFollowsState(t *testing.T) {
 		}
 		settle(t, w)
 		check(t, w)
+		if err := w.Index.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.Reopen(t, indextest.Options())
+		if more, err := w.Index.Step(t.Context(), 64); more || err != nil {
+			t.Fatalf("the index found work that was due before it was opened again: %v, %v", more, err)
+		}
 	}
 }
 

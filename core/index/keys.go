@@ -25,7 +25,6 @@ import (
 //	    w ord                    → the row of a removed input that may still be in the graph's pages
 //	    c concept block          → column: (1024) little-endian float32, the stored values; not in a store in memory
 //	    k block                  → (1024) bits: inputs whose values are in the columns
-//	    d block                  → the block has lost inputs since its columns were written
 //	    n                        → number of the last intent
 //	    i seq N                  → ordinal whose node in the graph must be updated
 //	    g …                        the graph, see package hnsw
@@ -43,7 +42,6 @@ const (
 	spaceLeft     = 'w'
 	spaceColumn   = 'c'
 	spaceCovered  = 'k'
-	spaceLost     = 'd'
 	spaceLast     = 'n'
 	spaceIntent   = 'i'
 	spaceGraph    = 'g'

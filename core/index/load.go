@@ -145,6 +145,7 @@ func (l *load) write() error {
 	}
 	l.batch.Put(l.sp.section(spaceLast), lastValue(l.last))
 	err := l.x.write(l.epoch, &l.batch)
+	l.sp.due.add(nil)
 	l.batch.Reset()
 	return err
 }

@@ -27,7 +27,7 @@ type space struct {
 	graph  atomic.Pointer[graph] // nil until a step opens it
 	links  *Links                // nil until a search asks for them; guarded by Index.mu
 
-	settled settledState // used by the step only
+	due dueBlocks
 }
 
 func (x *Index) newSpace(s Space) (*space, error) {

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -33,7 +35,19 @@ func (x *Index) Stage(tx *kv.Overlay, out *fold.Outcome) error {
 		}
 	}
 	s.flush()
+	x.noteTouched(s)
 	return s.failed
+}
+
+// noteTouched adds the blocks that a stage has touched to those of the batch.
+func (x *Index) noteTouched(s *stage) {
+	for sp, blocks := range s.touched {
+		if all := x.touched[sp]; all != nil {
+			all.Or(blocks)
+		} else {
+			x.touched[sp] = blocks
+		}
+	}
 }
 
 func (x *Index) lockStage() {
@@ -47,6 +61,9 @@ func (x *Index) lockStage() {
 func (x *Index) ConfirmStage() {
 	if !x.staged {
 		return
+	}
+	for sp, blocks := range x.touched {
+		sp.due.add(blocks)
 	}
 	if x.reset {
 		x.forgetMemory()
@@ -71,6 +88,7 @@ func (x *Index) forgetMemory() {
 	for _, s := range x.spaces {
 		s.graph.Store(nil)
 		s.links = nil
+		s.due.add(nil)
 	}
 }
 
@@ -78,6 +96,7 @@ func (x *Index) forgetMemory() {
 func (x *Index) Discard() {
 	if x.staged {
 		x.staged, x.reset = false, false
+		clear(x.touched)
 		x.commit.Unlock()
 	}
 }
@@ -119,11 +138,12 @@ type stage struct {
 	tx      *kv.Overlay
 	chunks  map[spaceChunk]*members
 	places  map[uint32]*places
-	terms   map[termChunk]*members // of postings by term
-	slab    []members              // memory for new members
-	fresh   *fresh                 // terms of the newest chunk; nil if unknown
-	seq     map[*space]uint64      // number of each space's last intent
-	derived int                    // whether derived records exist: 1 yes, −1 no, 0 not checked yet
+	terms   map[termChunk]*members     // of postings by term
+	slab    []members                  // memory for new members
+	fresh   *fresh                     // terms of the newest chunk; nil if unknown
+	seq     map[*space]uint64          // number of each space's last intent
+	touched map[*space]*roaring.Bitmap // blocks whose analysed inputs change
+	derived int                        // whether derived records exist: 1 yes, −1 no, 0 not checked yet
 	failed  error
 
 	meta     document
@@ -142,7 +162,7 @@ type termChunk struct {
 func (x *Index) newStage(tx *kv.Overlay) *stage {
 	return &stage{
 		x: x, tx: tx, chunks: map[spaceChunk]*members{}, terms: map[termChunk]*members{}, places: map[uint32]*places{}, seq: map[*space]uint64{},
-		labels: map[string]term{},
+		labels: map[string]term{}, touched: map[*space]*roaring.Bitmap{},
 	}
 }
 
@@ -311,6 +331,7 @@ func (s *stage) learn(sp *space, in *catalog.Input) error {
 	if err != nil {
 		return err
 	}
+	s.touch(sp, in.Ord)
 	s.set(sp, analysed, in.Ord, true)
 	for _, c := range r.present {
 		s.set(sp, int(c), in.Ord, true)
@@ -342,6 +363,7 @@ func (s *stage) forget(sp *space, ord uint32) error {
 	if err := r.decode(value, len(sp.Concepts)); err != nil {
 		return err
 	}
+	s.touch(sp, ord)
 	s.set(sp, analysed, ord, false)
 	for _, c := range r.present {
 		s.set(sp, int(c), ord, false)
@@ -351,11 +373,23 @@ func (s *stage) forget(sp *space, ord uint32) error {
 		return nil
 	}
 	s.tx.Put(sp.removedRowKey(ord), value)
-	s.tx.Put(numberedKey(sp.section(spaceLost), ord/blockSize), nil)
 	if err := s.uncover(sp, ord); err != nil {
 		return err
 	}
 	return s.intend(sp, ord)
+}
+
+// touch notes that the analysed inputs of an ordinal's block change.
+func (s *stage) touch(sp *space, ord uint32) {
+	if isPending(ord) {
+		return
+	}
+	blocks := s.touched[sp]
+	if blocks == nil {
+		blocks = roaring.New()
+		s.touched[sp] = blocks
+	}
+	blocks.Add(ord / blockSize)
 }
 
 // uncover removes the values of an ordinal from the columns, since another input may get the ordinal.

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -21,7 +25,7 @@ func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		wrote, err := x.stepColumns(ctx, sp, linked)
+		wrote, err := x.stepColumns(ctx, sp, pressure(linked))
 		if err != nil {
 			return false, err
 		}
@@ -57,97 +61,196 @@ func (x *Index) epochNow() uint64 {
 // lateBlock is the number of inputs from which a block gets columns although other inputs of it wait for downloads.
 const lateBlock = 256
 
-// stepColumns writes the columns of one block, or removes those of an empty one. While there is other work (busy), it looks for a block
-// only when one more block is complete.
-func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, error) {
+// maxLag is the number of blocks without columns up to which the writer leaves the columns to Step. A search reads one record for each of
+// their inputs that it needs.
+const maxLag = 8
+
+// KeepUp writes the columns of at most two blocks if those of many are missing, because inputs come faster than Step runs. The writer calls it
+// after ConfirmStage. KeepUp leaves an error to the next Step, which meets it again.
+func (x *Index) KeepUp() {
+	for _, sp := range x.all() {
+		for range 2 { // a batch completes at most one
+			if !sp.due.isLong() || !x.step.TryLock() { // a running Step writes columns itself
+				break
+			}
+			wrote, err := x.stepColumns(context.Background(), sp, busy)
+			if !wrote || err != nil {
+				sp.due.postpone()
+			}
+			x.step.Unlock()
+		}
+	}
+}
+
+// dueBlocks holds the blocks whose inputs have changed since their columns were found complete.
+type dueBlocks struct {
+	mu     sync.Mutex
+	blocks *roaring.Bitmap // nil: every block
+	long   uint64          // number of blocks above which the writer helps
+}
+
+// add adds blocks. A nil set means every block.
+func (d *dueBlocks) add(blocks *roaring.Bitmap) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if blocks == nil || d.blocks == nil {
+		d.blocks = nil
+		return
+	}
+	d.blocks.Or(blocks)
+}
+
+// take removes all blocks and returns them. next is the next ordinal.
+func (d *dueBlocks) take(next uint32) *roaring.Bitmap {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.blocks
+	if taken != nil && taken.GetCardinality() <= maxLag {
+		d.long = 0
+	}
+	if d.blocks = roaring.New(); taken == nil {
+		taken = roaring.New()
+		taken.AddRange(0, uint64(next)/blockSize+1)
+	}
+	return taken
+}
+
+// isLong reports whether many blocks are due.
+func (d *dueBlocks) isLong() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.blocks == nil || d.blocks.GetCardinality() > max(d.long, maxLag)
+}
+
+// postpone makes isLong false until more blocks are due: those of now wait for downloads.
+func (d *dueBlocks) postpone() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.blocks != nil {
+		d.long = d.blocks.GetCardinality() + maxLag
+	}
+}
+
+// pressure reports whether a step of the columns shares its time with other work.
+type pressure bool
+
+const (
+	idle pressure = false
+	busy pressure = true
+)
+
+// stepColumns writes the columns of one due block, or removes those of an empty one. While there is other work, it leaves a block alone that
+// would get the columns of few inputs.
+func (x *Index) stepColumns(ctx context.Context, sp *space, p pressure) (wrote bool, err error) {
 	epoch := x.epochNow()
+	h, err := x.now().Header()
+	if err != nil {
+		return false, err
+	}
+	due := sp.due.take(h.Next) // before the snapshot, which then shows the changes of these blocks
+	defer func() { sp.due.add(due) }()
 	snapshot := x.store.Snapshot()
 	defer snapshot.Close()
 	records := catalog.Read(snapshot, x.app)
-	h, err := records.Header()
-	if err != nil {
+	if h, err = records.Header(); err != nil {
 		return false, err
 	}
-	at := settledState{seq: h.Seq, block: h.Next / blockSize, known: true}
-	if at == sp.settled || busy && sp.settled.known && at.block == sp.settled.block {
-		return false, nil
+	for it := due.Clone().Iterator(); it.HasNext(); {
+		number := it.Next()
+		state, err := x.blockState(records, sp, number, h.Next, p)
+		if err != nil {
+			return false, err
+		}
+		if state == blockWaits {
+			continue
+		}
+		var b kv.Batch
+		switch state {
+		case blockEmpty:
+			sp.dropColumns(&b, number)
+		case blockLate:
+			err = sp.writeColumns(ctx, &b, records, number)
+		}
+		if err == nil {
+			err = x.write(epoch, &b)
+		}
+		if err != nil {
+			if errors.Is(err, errOutdated) {
+				err = nil
+			}
+			return true, err
+		}
+		if due.Remove(number); state != blockDone {
+			return true, nil
+		}
 	}
-	findBlock := x.pendingBlock
-	if x.bare {
-		findBlock = x.freeBlock
-	}
-	number, empty, err := findBlock(snapshot, sp, h.Next)
-	if err != nil {
-		return false, err
-	}
-	if number < 0 {
-		sp.settled = at
-		return false, nil
-	}
-	var b kv.Batch
-	if empty {
-		sp.dropColumns(&b, uint32(number))
-	} else if err := sp.writeColumns(ctx, &b, records, uint32(number)); err != nil {
-		return false, err
-	}
-	if err := x.write(epoch, &b); err != nil && !errors.Is(err, errOutdated) {
-		return false, err
-	}
-	return true, nil
+	return false, nil
 }
 
-// settledState is a state of an application in which no columns had to be written.
-type settledState struct {
-	seq   uint64 // sequence number of the last folded entry
-	block uint32 // first block that is not complete
-	known bool
-}
+// blockState is the work that a block needs.
+type blockState int
 
-// pendingBlock finds a block whose columns must be written or removed. It returns −1 if there is none.
-func (x *Index) pendingBlock(r kv.Reader, sp *space, next uint32) (number int64, empty bool, err error) {
-	tail, covered, err := sp.tail(r)
+const (
+	blockDone  blockState = iota // nothing
+	blockWaits                   // columns, but not yet
+	blockLate                    // columns
+	blockEmpty                   // its columns must be removed
+)
+
+// blockState compares the analysed inputs of a block with those in its columns. next is the next ordinal.
+func (x *Index) blockState(records catalog.Reader, sp *space, number, next uint32, p pressure) (blockState, error) {
+	value, err := kv.Find(records.KV(), numberedKey(sp.section(spaceCovered), number))
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
-	waiting := map[uint32]bool{}
-	err = catalog.Read(r, x.app).PendingInputs(func(ord uint32) bool {
-		waiting[ord/blockSize] = true
-		return true
+	var covered mask
+	if value != nil {
+		if err := covered.decode(value); err != nil {
+			return 0, err
+		}
+	}
+	analysed, err := sp.analysedOf(records.KV(), number)
+	if err != nil {
+		return 0, err
+	}
+	late := 0
+	for i := range analysed {
+		late += bits.OnesCount64(analysed[i] &^ covered[i])
+	}
+	end := uint64(number+1) * blockSize
+	switch {
+	case value != nil && (x.bare || analysed == mask{}):
+		return blockEmpty, nil
+	case x.bare || late == 0:
+		return blockDone, nil
+	case end > uint64(next):
+		return blockWaits, nil
+	case late >= lateBlock:
+		return blockLate, nil
+	case p == busy:
+		return blockWaits, nil
+	}
+	state := blockLate
+	err = records.PendingInputs(number*blockSize, func(ord uint32) bool {
+		if uint64(ord) < end {
+			state = blockWaits
+		}
+		return false
 	})
-	if err != nil {
-		return 0, false, err
-	}
-	for _, b := range blocksOf(tail.ToArray()) {
-		complete := uint64(b.number+1)*blockSize <= uint64(next)
-		if complete && (!waiting[b.number] || b.to-b.from >= lateBlock) {
-			return int64(b.number), false, nil
-		}
-	}
-	return sp.missingBlock(r, covered)
+	return state, err
 }
 
-// freeBlock finds a block with columns, for an index that must have none. It returns −1 if there is none.
-func (x *Index) freeBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
-	covered, err := sp.readCoverage(r)
-	for b := range covered {
-		return int64(b), true, err
+// analysedOf returns the analysed inputs of a block.
+func (s *space) analysedOf(r kv.Reader, number uint32) (mask, error) {
+	const blocks = chunkSize / blockSize // in a chunk
+	var c chunk
+	value, err := kv.Find(r, numberedKey(s.analysedKey(), number/blocks))
+	if err == nil && value != nil {
+		err = c.decode(value)
 	}
-	return -1, false, err
-}
-
-// missingBlock finds a block with columns whose last input was deleted. It returns −1 if there is none.
-func (s *space) missingBlock(r kv.Reader, covered coverage) (int64, bool, error) {
-	analysed, err := bitmap(r, s.analysedKey())
-	if err != nil {
-		return 0, false, err
-	}
-	for k := range kv.All(r, s.section(spaceLost), &err) {
-		number := lastNumber(k)
-		if covered[number] != nil && !analysed.IntersectsWithInterval(uint64(number)*blockSize, uint64(number+1)*blockSize) {
-			return int64(number), true, nil
-		}
-	}
-	return -1, true, err
+	var m mask
+	copy(m[:], c[int(number%blocks)*len(m):])
+	return m, err
 }
 
 func (s *space) dropColumns(b *kv.Batch, number uint32) {
@@ -155,32 +258,29 @@ func (s *space) dropColumns(b *kv.Batch, number uint32) {
 		b.Delete(numberedKey(s.column(c), number))
 	}
 	b.Delete(numberedKey(s.section(spaceCovered), number))
-	b.Delete(numberedKey(s.section(spaceLost), number))
 }
 
 // writeColumns writes the values of a block's inputs into columns.
 func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.Reader, number uint32) error {
-	analysed, err := bitmap(records.KV(), s.analysedKey())
+	covered, err := s.analysedOf(records.KV(), number)
 	if err != nil {
 		return err
 	}
 	values := make([]float32, len(s.Concepts)*blockSize) // (concepts, blockSize)
-	var covered mask
-	it := analysed.Iterator()
-	it.AdvanceIfNeeded(number * blockSize)
-	for it.HasNext() && it.PeekNext()/blockSize == number {
+	for i := range uint32(blockSize) {
+		if !covered.has(i) {
+			continue
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		ord := it.Next()
-		d, err := s.derivedRecord(records, ord)
+		d, err := s.derivedRecord(records, number*blockSize+i)
 		if err != nil {
 			return err
 		}
 		for c, v := range d.Values {
-			values[c*blockSize+int(ord%blockSize)] = v
+			values[c*blockSize+int(i)] = v
 		}
-		covered[ord%blockSize/64] |= 1 << (ord % 64)
 	}
 	column := make([]byte, 0, columnBytes)
 	for c := range s.Concepts {
@@ -190,11 +290,7 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 		}
 		b.Put(numberedKey(s.column(c), number), column)
 	}
-	bits := make([]byte, 0, blockSize/8)
-	for _, w := range covered {
-		bits = binary.LittleEndian.AppendUint64(bits, w)
-	}
-	b.Put(numberedKey(s.section(spaceCovered), number), bits)
+	b.Put(numberedKey(s.section(spaceCovered), number), covered.encode())
 	return nil
 }
 

@@ -83,6 +83,7 @@ func (x *Index) StageDerived(tx *kv.Overlay, inputs []catalog.Input) error {
 		}
 	}
 	s.flush()
+	x.noteTouched(s)
 	return s.failed
 }
 

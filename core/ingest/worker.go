@@ -180,7 +180,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 	}
 	known := w.dots
 	w.dots = make(map[uint32]log.Dot, len(known))
-	err := v.PendingInputs(func(ord uint32) bool {
+	err := v.PendingInputs(0, func(ord uint32) bool {
 		var in catalog.Input
 		dot, ok := known[ord]
 		if !ok {

@@ -162,9 +162,8 @@ func foldEntries(f *fold.Fold, clock *log.Clock, tx *kv.Overlay, entries []log.E
 	return verdicts, f.End(), nil
 }
 
-// findIndexable returns inputs that an index, which may be nil, lacks, and does not find with their changes, if their derived record arrived with another
-// input of the same picture. For example, a replica has an input that its origin has not analysed, and a user adds the same picture at the
-// replica.
+// findIndexable returns inputs that an index, which may be nil, lacks, and does not find with their changes: another input of the same picture
+// brought their derived record. For example, a user adds at a replica a picture that its origin has not analysed.
 func findIndexable(ix *index.Index, tx *kv.Overlay, app catalog.AppID, entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
 	if ix == nil {
 		return nil, nil
@@ -239,20 +238,18 @@ type change struct {
 // apply makes the overlay's batch visible, together with the changes of the index.
 func (p *Partition) apply(c change) error {
 	if p.index != nil {
+		defer p.index.KeepUp()  // once views can be taken
+		defer p.index.Discard() // after an error
 		err := p.index.Stage(p.tx, &c.indexed)
 		if err == nil && len(c.analysed) > 0 {
 			err = p.index.StageDerived(p.tx, c.analysed)
 		}
 		if err != nil {
-			p.index.Discard()
 			return fmt.Errorf("index: %w", err)
 		}
 	}
 	defer p.locks.take(showing).unlock()
 	if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
-		if p.index != nil {
-			p.index.Discard()
-		}
 		return err
 	}
 	if p.index != nil {

@@ -156,7 +156,7 @@ func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	}
 	ready := true
 	var failed error
-	if err := view.PendingInputs(func(ord uint32) bool {
+	if err := view.PendingInputs(0, func(ord uint32) bool {
 		in, err := view.Input(ord)
 		blocked, err := blocks(&in, err)
 		if blocked {

@@ -64,7 +64,7 @@ func trainable(v *partition.View, x *index.View) (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	return able, v.PendingInputs(func(ord uint32) bool {
+	return able, v.PendingInputs(0, func(ord uint32) bool {
 		able.Add(ord)
 		return true
 	})
