@@ -58,10 +58,11 @@ type Node struct {
 	Fresh   bool                                        // this start created the folder
 	begun   time.Time
 
-	quiet  sync.Mutex // held by a step of the engine, which may delete, and by a backup
-	loops  sync.WaitGroup
-	Begin  func(f func(context.Context)) // starts a loop, which must end when its context ends
-	cancel context.CancelFunc            // ends the loops
+	quiet   sync.Mutex  // held by a step of the engine, which may delete, and by a backup
+	stepped atomic.Bool // the engine's first step, which opens the graphs of the indexes, has ended
+	loops   sync.WaitGroup
+	Begin   func(f func(context.Context)) // starts a loop, which must end when its context ends
+	cancel  context.CancelFunc            // ends the loops
 }
 
 var _ control.Folder = (*Node)(nil)
@@ -248,7 +249,7 @@ func (n *Node) startLoops(ctx context.Context, work bool) error {
 	if n.Settings.Cluster != nil {
 		n.Begin(n.follow)
 	}
-	background := jobs.Background{Engine: &stepping{n.Engine, &n.quiet}, Pool: n.Pool, Now: system.Now, Pause: system.Pause, Log: n.Log}
+	background := jobs.Background{Engine: &stepping{n.Engine, n}, Pool: n.Pool, Now: system.Now, Pause: system.Pause, Log: n.Log}
 	n.Begin(background.Run)
 	n.Begin(n.tendAccounts)
 	if renewing, ok := n.Engine.(jobs.Renewing); ok {
@@ -258,16 +259,17 @@ func (n *Node) startLoops(ctx context.Context, work bool) error {
 	return nil
 }
 
-// stepping is an engine whose steps hold the lock quiet, because a step may delete pictures.
+// stepping is an engine whose steps hold the node's lock quiet, because a step may delete pictures.
 type stepping struct {
 	Engine
-	quiet *sync.Mutex
+	node *Node
 }
 
 // Step implements [jobs.Engine].
 func (s *stepping) Step(ctx context.Context, now time.Time) (bool, error) {
-	s.quiet.Lock()
-	defer s.quiet.Unlock()
+	s.node.quiet.Lock()
+	defer s.node.quiet.Unlock()
+	defer s.node.stepped.Store(true)
 	return s.Engine.Step(ctx, now)
 }
 

@@ -123,8 +123,17 @@ func (srv *Server) wire() error {
 	return err
 }
 
+// openingTime is the maximum time after its start for which a server is not ready because it opens indexes. Until then, searches by
+// similarity compare all inputs one by one.
+const openingTime = 4 * time.Second
+
+var errOpening = errors.New("the server opens its indexes")
+
 // ready returns the reason why requests should go elsewhere, or nil.
 func (srv *Server) ready() error {
+	if !srv.stepped.Load() && system.Now().Sub(srv.begun) < openingTime {
+		return errOpening
+	}
 	if err := srv.Folder.Ready(); err != nil || srv.Settings.Cluster == nil {
 		return err
 	}
