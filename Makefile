@@ -31,7 +31,7 @@ PAGES := $(shell find web/src web/runtime/src web/messages web/public web/sample
 
 # The sources of the module and of the runtime of pages.
 MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
-RUNTIME := $(shell find web/runtime models/general-v1.3/network.plan -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
+RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
 # The packages whose tests take longest start first, and the others fill their pauses.
 FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
@@ -119,7 +119,11 @@ release: ## archives of the programs for linux on amd64 and arm64, and their SHA
 	done
 	@cd bin/release && rm log && sha256sum *.tar.gz | tee SHA256SUMS
 
-wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm ## the module that edges and pages run, into wasm/dist
+wasm: $(patsubst %,wasm/packed/%.wasm.br,guest kernels kernels-relaxed) ## the module that edges and pages run, into wasm/dist, and compressed into wasm/packed
+
+wasm/packed/%.br: wasm/dist/% $(wildcard wasm/pack/*.go) $(if $(RELEASE),compress-again)
+	@echo 'build: $@'
+	@$(GO) run ./wasm/pack -quality $(if $(RELEASE),11,9) $< $@
 
 wasm/dist/guest.wasm: $(MODULE) $(wildcard wasm/slim/*.go wasm/slim/cmd/*.go)
 	@echo 'build: the WebAssembly module'
@@ -155,9 +159,9 @@ web: ## the pages and their runtime, into web/dist and web/runtime/served/dist
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -j2 web/dist/index.html web/runtime/served/dist/index.js; \
 	else echo 'There is no Node: the programs are built without pages.' >&2; fi
 
-web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm $(RUNTIME) $(if $(RELEASE),compress-again)
+web/runtime/served/dist/index.js: web/node_modules/.package-lock.json $(RUNTIME)
 	@echo "build: the pages' runtime"
-	@cd web/runtime && RELEASE=$(RELEASE) npm run --silent build && touch served/dist/index.js
+	@cd web/runtime && npm run --silent build && touch served/dist/index.js
 
 .PHONY: compress-again
 compress-again:
@@ -262,4 +266,4 @@ bin/wazero:
 
 clean: ## remove what was built
 	rm -rf bin .cache origin/conformance/node_modules web/node_modules web/src/words web/src/v2.d.ts
-	find web/dist web/runtime/served/dist wasm/dist -mindepth 1 -not -name .gitignore -delete
+	find web/dist web/runtime/served/dist wasm/dist wasm/packed -mindepth 1 -not -name .gitignore -delete

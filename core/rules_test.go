@@ -174,7 +174,7 @@ var environment = map[string][]string{
 // exempt are the package that owns them, code outside the product (tools, and helpers of tests), and a file that asks the system for the
 // addresses of the process's code.
 var exempt = []string{
-	"origin/server/system", "models/bake", "models/compare", "core/testkit", "web/process", "web/runtime/test", "wasm/prebuilt", "wasm/simd/cmd", "wasm/slim/cmd",
+	"origin/server/system", "models/bake", "models/compare", "core/testkit", "web/process", "web/runtime/test", "wasm/pack", "wasm/prebuilt", "wasm/simd/cmd", "wasm/slim/cmd",
 	"core/log/field/gen", "wasm/host/huge_linux.go",
 }
 

@@ -10,11 +10,9 @@ import (
 // TestModules checks that embedded files are modules, and that the functions return ErrNotBuilt for missing ones.
 func TestModules(t *testing.T) {
 	magic := []byte("\x00asm\x01\x00\x00\x00")
-	for name, get := range map[string]func() ([]byte, error){
-		"guest.wasm": Guest, "kernels.wasm": Kernels, "kernels-relaxed.wasm": RelaxedKernels,
-	} {
-		_, err := fs.Stat(dist, "dist/"+name)
-		data, got := get()
+	for _, name := range []File{Guest, Kernels, RelaxedKernels} {
+		_, err := fs.Stat(packed, "packed/"+string(name)+".br")
+		data, got := name.Read()
 		switch {
 		case err != nil:
 			if !errors.Is(got, ErrNotBuilt) {

@@ -1,12 +1,9 @@
 package web
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"embed"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -75,14 +72,16 @@ func NewPages(refuse func(r *api.Request, err error) api.Response) (*Pages, erro
 func newPages(built fs.FS, refuse func(r *api.Request, err error) api.Response) (*Pages, error) {
 	p := &Pages{files: map[string]*static.File{}, refuse: refuse}
 	err := fs.WalkDir(built, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || strings.HasSuffix(name, ".gz") {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
 			return err
 		}
 		f, err := read(built, name)
 		if err != nil {
 			return err
 		}
+		name = strings.TrimSuffix(name, ".gz")
 		if name == "index.html" {
+			f.AddGzip()
 			p.page = f
 			return nil
 		}
@@ -107,28 +106,23 @@ func newPages(built fs.FS, refuse func(r *api.Request, err error) api.Response) 
 	return p, nil
 }
 
-// read returns a file with its compressed form, if a file name.gz exists. It returns an error if the two have different contents.
-func read(from fs.FS, name string) (*static.File, error) {
-	plain, err := fs.ReadFile(from, name)
+// read returns a file. One whose name ends in .gz is stored in gzip only.
+func read(from fs.FS, name string) (f *static.File, err error) {
+	data, err := fs.ReadFile(from, name)
 	if err != nil {
 		return nil, err
 	}
-	f := static.New(name, plain)
+	if plain, isZipped := strings.CutSuffix(name, ".gz"); isZipped {
+		f, err = static.NewPacked(plain, "gzip", data)
+	} else {
+		f = static.New(name, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if strings.HasPrefix(name, "assets/") {
 		f.Cache = static.Forever
 	}
-	zipped, err := fs.ReadFile(from, name+".gz")
-	if err != nil {
-		return f, nil // not every file has one
-	}
-	r, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		return nil, fmt.Errorf("%s.gz: %w", name, err)
-	}
-	if same, err := io.ReadAll(r); err != nil || !bytes.Equal(same, plain) {
-		return nil, fmt.Errorf("%s.gz is not %s", name, name)
-	}
-	f.Encodings = []static.Encoding{{Name: "gzip", Body: func() []byte { return zipped }}}
 	return f, nil
 }
 

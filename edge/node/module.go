@@ -21,7 +21,7 @@ type places struct{ user, data string }
 
 // load compiles the program's module, or reads it from the cache. show gets the estimated progress of a compilation in percent.
 func (n *Node) load(ctx context.Context, in places, log *slog.Logger, show func(percent int)) (_ *host.Runtime, err error) {
-	module, err := wasm.Guest()
+	module, err := wasm.Guest.Read()
 	if err != nil {
 		return nil, err
 	}

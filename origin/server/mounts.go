@@ -41,20 +41,16 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 // a thousand predictions is 89 MiB without them and 210 MiB with them.
 func (srv *Server) runtime() httpd.Mount {
 	files := sync.OnceValues(func() (*served.Files, error) {
-		guest, err := wasm.Guest()
-		if err != nil {
-			return nil, err
-		}
-		kernels, err := wasm.Kernels()
-		if err != nil {
-			return nil, err
-		}
-		relaxed, err := wasm.RelaxedKernels()
-		if err != nil {
-			return nil, err
+		modules := map[string][]byte{}
+		for _, f := range []wasm.File{wasm.Guest, wasm.Kernels, wasm.RelaxedKernels} {
+			packed, err := f.Packed()
+			if err != nil {
+				return nil, err
+			}
+			modules[string(f)] = packed
 		}
 		return served.New(served.Parts{
-			Guest: guest, Kernels: kernels, Relaxed: relaxed, Bundles: srv.Settings.Bundles,
+			Modules: modules, Bundles: srv.Settings.Bundles,
 			Decoders: map[string]func() ([]byte, error){abi.FFmpegModule: srv.decoder.Module, abi.JPEGXLModule: srv.decoder.JXLModule},
 		})
 	})

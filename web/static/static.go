@@ -7,8 +7,11 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"path"
 	"sync"
+
+	"github.com/andybalholm/brotli"
 
 	"github.com/sightline-dev/sightline/core/api"
 )
@@ -22,7 +25,7 @@ const (
 
 // File is a file with its headers, ready to send.
 type File struct {
-	Body      []byte
+	Body      []byte // nil: the file is stored in its first encoding only, and unpacked for a client that does not accept it
 	Kind      string // content type
 	Tag       string // entity tag with its quotes; empty: the answer has no tag
 	Cache     string
@@ -42,12 +45,40 @@ func New(name string, body []byte) *File {
 	return &File{Body: body, Kind: KindOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Ask}
 }
 
+// NewPacked is [New] for a file that is stored in one encoding only: gzip or br. It returns an error if packed is not in that encoding.
+func NewPacked(name, encoding string, packed []byte) (*File, error) {
+	f := New(name, packed)
+	f.Body, f.Encodings = nil, []Encoding{{encoding, func() []byte { return packed }}}
+	_, err := f.Plain()
+	return f, err
+}
+
+// Plain returns the body without an encoding. If it is stored in an encoding, the caller owns the bytes.
+func (f *File) Plain() ([]byte, error) {
+	if f.Body != nil || f.Encodings == nil {
+		return f.Body, nil
+	}
+	packed := bytes.NewReader(f.Encodings[0].Body())
+	if f.Encodings[0].Name == "br" {
+		return io.ReadAll(brotli.NewReader(packed))
+	}
+	r, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
 // AddGzip adds gzip to the encodings. The first request that accepts gzip compresses the file.
 func (f *File) AddGzip() {
 	f.Encodings = append(f.Encodings, Encoding{"gzip", sync.OnceValue(func() []byte {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
-		if _, err := w.Write(f.Body); err != nil || w.Close() != nil || b.Len() > len(f.Body)*9/10 {
+		plain, err := f.Plain()
+		if err == nil {
+			_, err = w.Write(plain)
+		}
+		if err != nil || w.Close() != nil || b.Len() > len(plain)*9/10 {
 			return nil // gzip saves less than a tenth
 		}
 		return b.Bytes()
@@ -99,7 +130,8 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 			return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: body}
 		}
 	}
-	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: f.Body}
+	body, _ := f.Plain() // NewPacked could unpack it
+	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: body}
 }
 
 // Header returns a header of a request, or "" if the request does not have it.

@@ -1,5 +1,5 @@
 // A plugin that runs before and after a build. Before the build, it deletes the old files. After the build, it writes the list of files
-// for a start without a network, compresses every text file over 512 bytes to a second file, and prints the sizes. The build fails if the
+// for a start without a network, replaces every text file over 512 bytes by a compressed one, and prints the sizes. The build fails if the
 // shell exceeds its limit.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -33,8 +33,9 @@ export function finish({ shell }) {
       list(dist, manifest);
       for (const file of walk(dist)) {
         const bytes = readFileSync(file);
-        if (/\.(html|js|css|svg|txt|json)$/.test(file) && bytes.length > 512) {
+        if (/\.(js|css|svg|txt|json)$/.test(file) && bytes.length > 512) {
           writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+          rmSync(file);
         }
       }
       rmSync(join(dist, '.vite'), { recursive: true });
@@ -95,8 +96,10 @@ function list(dist, manifest) {
  * @param {string} dist @param {Record<string, any>} manifest @param {number} limit
  */
 function report(dist, manifest, limit) {
-  const size = (/** @type {string} */ file) =>
-    statSync(existsSync(join(dist, `${file}.gz`)) ? join(dist, `${file}.gz`) : join(dist, file)).size;
+  const size = (/** @type {string} */ file) => {
+    const path = join(dist, file);
+    return existsSync(`${path}.gz`) ? statSync(`${path}.gz`).size : gzipSync(readFileSync(path), { level: 9 }).length;
+  };
   // Before a page displays a chunk, it loads the chunk's static imports and its messages in one language.
   const closure = (/** @type {string} */ key, /** @type {string} */ language, /** @type {Set<string>} */ files) => {
     const chunk = manifest[key];

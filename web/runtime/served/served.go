@@ -12,8 +12,7 @@
 //	/runtime/ffmpreg-….wasm                the module that decodes videos, HEIC and AVIF, if the server has it
 //	/runtime/jpegxl-….wasm                 the module that decodes JPEG XL, if the server has it
 //
-// `npm run build` in the folder above builds the scripts, and a copy of the module that is compressed better than a server has time for.
-// web/runtime/src/load.ts reads the manifest.
+// `npm run build` in the folder above builds the scripts. web/runtime/src/load.ts reads the manifest.
 package served
 
 import (
@@ -48,8 +47,8 @@ var ErrNotBuilt = errors.New("the pages' runtime is not built into this program:
 
 // Parts are the modules and bundles that the runtime's scripts start.
 type Parts struct {
-	Guest, Kernels, Relaxed []byte // modules; Relaxed has the same kernels as Kernels, in relaxed instructions
-	Bundles                 fs.FS  // folders of models, in the layout of package models
+	Modules map[string][]byte // guest.wasm, kernels.wasm and kernels-relaxed.wasm, compressed by brotli
+	Bundles fs.FS             // folders of models, in the layout of package models
 
 	// Decoders read the decoding modules, compressed by gzip, by their names in the manifest: ffmpreg.wasm and jpegxl.wasm. New and each
 	// request for a module call them. If one returns an error to New, pages work without that module.
@@ -94,11 +93,6 @@ func newFiles(built fs.FS, p Parts) (*Files, error) {
 	if err := f.parts(p); err != nil {
 		return nil, err
 	}
-	for name, one := range f.files { // the build of the scripts has compressed some files
-		if data, err := fs.ReadFile(built, name+".br"); err == nil && one.Cache == static.Forever {
-			one.Encodings = slices.Insert(one.Encodings, 0, static.Encoding{Name: "br", Body: func() []byte { return data }})
-		}
-	}
 	return f, nil
 }
 
@@ -130,9 +124,13 @@ func (f *Files) parts(p Parts) error {
 		f.add(url, data).Cache = static.Forever
 		*to = append(*to, entry{name, url, len(data), hash, parts})
 	}
-	add(&manifest.Files, "guest.wasm", "guest", ".wasm", p.Guest, nil)
-	add(&manifest.Files, "kernels.wasm", "kernels", ".wasm", p.Kernels, nil)
-	add(&manifest.Files, "kernels-relaxed.wasm", "kernels-relaxed", ".wasm", p.Relaxed, nil)
+	for _, name := range slices.Sorted(maps.Keys(p.Modules)) {
+		module, err := f.module(name, p.Modules[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		manifest.Files = append(manifest.Files, module)
+	}
 	names, err := bundleFiles(p.Bundles)
 	if err != nil {
 		return fmt.Errorf("bundles: %w", err)
@@ -164,6 +162,25 @@ func (f *Files) parts(p Parts) error {
 	}
 	f.add("manifest.json", text)
 	return nil
+}
+
+// module adds a module that is stored as brotli.
+func (f *Files) module(name string, packed []byte) (entry, error) {
+	one, err := static.NewPacked(name, "br", packed)
+	if err != nil {
+		return entry{}, err
+	}
+	plain, err := one.Plain()
+	if err != nil {
+		return entry{}, err
+	}
+	sum := sha256.Sum256(plain)
+	hash := hex.EncodeToString(sum[:])
+	one.AddGzip()
+	one.Cache = static.Forever
+	url := strings.TrimSuffix(name, ".wasm") + "-" + hash[:16] + ".wasm"
+	f.files[url] = &file{File: *one}
+	return entry{name, url, len(plain), hash, nil}, nil
 }
 
 // decoder adds a decoding module.

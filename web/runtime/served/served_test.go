@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/sightline-dev/sightline/core/api"
 )
 
@@ -33,7 +35,8 @@ var bundles = fstest.MapFS{
 
 func open(t *testing.T, built fstest.MapFS) *Files {
 	t.Helper()
-	f, err := newFiles(built, Parts{Guest: []byte("guest"), Kernels: []byte("kernels"), Relaxed: []byte("relaxed"), Bundles: bundles})
+	modules := map[string][]byte{"guest.wasm": squeeze(t, "guest"), "kernels.wasm": squeeze(t, "kernels"), "kernels-relaxed.wasm": squeeze(t, "relaxed")}
+	f, err := newFiles(built, Parts{Modules: modules, Bundles: bundles})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +47,17 @@ var scripts = fstest.MapFS{
 	"index.js":         {Data: []byte("export {}")},
 	"index.d.ts":       {Data: []byte("export {}")},
 	"serviceWorker.js": {Data: []byte("{}")},
-	"guest-" + hash("guest")[:16] + ".wasm.br": {Data: []byte("squeezed")},
-	"guest-0123456789abcdef.wasm.br":           {Data: []byte("of another guest")},
+}
+
+// squeeze compresses a text by brotli.
+func squeeze(t *testing.T, s string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := brotli.NewWriter(&b)
+	if _, err := w.Write([]byte(s)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func hash(s string) string {
@@ -121,7 +133,7 @@ func TestServe(t *testing.T) {
 	}{
 		{"script", "/runtime/index.js", "", "", 200, "export {}", "text/javascript; charset=utf-8", "no-cache"},
 		{"module", guest, "", "", 200, "guest", "application/wasm", "public, max-age=31536000, immutable"},
-		{"brotli", guest, "Accept-Encoding", "gzip, br", 200, "squeezed", "application/wasm", "public, max-age=31536000, immutable"},
+		{"brotli", guest, "Accept-Encoding", "gzip, br", 200, string(squeeze(t, "guest")), "application/wasm", "public, max-age=31536000, immutable"},
 		{"no brotli", guest, "Accept-Encoding", "br;q=0.0, identity", 200, "guest", "application/wasm", "public, max-age=31536000, immutable"},
 		{"not packed for nothing", guest, "Accept-Encoding", "gzip", 200, "guest", "application/wasm", "public, max-age=31536000, immutable"},
 		{"known", "/runtime/index.js", "If-None-Match", `"x", W/"` + hash("export {}")[:24] + `"`, 304, "", "", "no-cache"},
