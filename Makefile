@@ -245,6 +245,10 @@ bench: build ## ours and the peers', interleaved, as README's table (SIGHTLINE_C
 	$(GO) run ./models/compare -rounds $(ROUNDS)
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s $(PACKAGES) | tee .cache/bench.txt
 
+scale: ## a benchmark that grows: make scale N=1000000 measures an application with so many synthetic inputs, and keeps its folder below .cache
+	@test -n "$(N)" || { echo 'usage: make scale N=inputs' >&2; exit 2; }
+	SCALE=$(N) $(GO) test -v -count=1 -timeout 0 -run '^TestScale$$' ./origin/program
+
 check: ## formatting, vet (native, wasip1, arm64), staticcheck, clear wording, and that generating changes nothing
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet $(PACKAGES)

@@ -5,6 +5,7 @@
 //	make test                         a quarter of the nightly size: every change
 //	make nightly                      the nightly size, by NIGHTLY=1: every night
 //	make soak LAW=Kill FROM=200000    hours of one law, starting at a seed, by SOAK=1
+//	make scale N=1000000              a benchmark of an application with N inputs, by SCALE=1000000
 package testkit
 
 import (
@@ -112,6 +113,12 @@ func Seeds(t testing.TB, nightly, soak int) iter.Seq[uint64] {
 			}
 		}
 	}
+}
+
+// Inputs returns the number of inputs of make scale, which is 0 for other commands.
+func Inputs(t testing.TB) int {
+	t.Helper()
+	return int(number(t, "SCALE", 0))
 }
 
 func number(t testing.TB, name string, absent uint64) uint64 {
