@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -13,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -407,4 +410,73 @@ func TestAnimation(t *testing.T) {
 		t.Errorf("the first frame: %v", err)
 	}
 	noneLeft(t, d)
+}
+
+// TestServePictures runs the child's code for JPEG XL in this process. It compares the outputs with the stored ones, and asks for outputs that
+// do not exist or have another size.
+func TestServePictures(t *testing.T) {
+	d := decoder(t, Options{})
+	run := func(file []byte, args ...string) (out []byte, text string) {
+		t.Helper()
+		one, err := os.Create(filepath.Join(t.TempDir(), "in"))
+		if err == nil {
+			defer one.Close()
+			_, err = one.Write(file)
+		}
+		var in, answers bytes.Buffer
+		requests := json.NewEncoder(&in)
+		err = errors.Join(err, requests.Encode(setup{
+			Which: raster.JPEGXL, Module: d.file(raster.JPEGXL), Cache: d.o.Cache, Scratch: t.TempDir(), Key: d.o.Key, Memory: film.MaxMemory,
+		}), requests.Encode(request{args}))
+		if err = errors.Join(err, serve(t.Context(), &in, &answers, oneFile{one}, func() {})); err != nil {
+			t.Fatal(err)
+		}
+		o := &output{from: &answers}
+		if out, err = io.ReadAll(o); err != nil {
+			t.Fatal(err)
+		}
+		return out, o.result.Text + o.result.Module
+	}
+	for _, name := range []string{"rgba.jxl", "deep.jxl", "anim.jxl"} {
+		want, err := os.ReadFile(filepath.Join(testkit.Root(t), "core", "predict", "raster", "testdata", "outputs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, text := run(jxlFile(t, name), "first", strconv.Itoa(len(want))); !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, want the stored %d; %s", name, len(got), len(want), text)
+		}
+	}
+	animation := jxlFile(t, "anim.jxl")
+	times, text := run(animation, "times", "20") // the number of frames, their durations in hundredths of a second, and zeros
+	var numbers []uint32
+	for b := times; len(b) >= 4; b = b[4:] {
+		numbers = append(numbers, binary.LittleEndian.Uint32(b))
+	}
+	if want := []uint32{3, 100, 1, 150, 0}; !slices.Equal(numbers, want) {
+		t.Errorf("times are %v, want %v; %s", numbers, want, text)
+	}
+	first, _ := os.ReadFile(filepath.Join(testkit.Root(t), "core", "predict", "raster", "testdata", "outputs", "anim.jxl"))
+	if frames, text := run(animation, "frames", strconv.Itoa(3*len(first))); len(frames) != 3*len(first) || !bytes.HasPrefix(frames, first) {
+		t.Errorf("%d bytes of frames, want %d, beginning with the first; %s", len(frames), 3*len(first), text)
+	}
+	for name, tt := range map[string]struct {
+		file []byte
+		args []string
+		text string
+	}{
+		"nothing to do":  {animation, nil, ""},
+		"no size":        {animation, []string{"first", "x"}, "invalid syntax"},
+		"no file":        {nil, []string{"first", "8"}, "0 bytes"},
+		"other output":   {animation, []string{"second", "8"}, "unknown output second"},
+		"short times":    {animation, []string{"times", "3"}, errOutput.Error()},
+		"no pixels":      {animation, []string{"first", "0"}, errOutput.Error()},
+		"other pixels":   {animation, []string{"first", "8"}, ""},
+		"damaged":        {animation[:20], []string{"first", "8"}, "cannot be decoded"},
+		"damaged times":  {animation[:20], []string{"times", "8"}, "cannot be decoded"},
+		"too large file": {animation, []string{"frames", strconv.Itoa(film.MaxMemory)}, ""},
+	} {
+		if out, text := run(tt.file, tt.args...); len(out) > 0 || !strings.Contains(text, tt.text) || name != "nothing to do" && text == "" {
+			t.Errorf("%s: %d bytes, %q", name, len(out), text)
+		}
+	}
 }
