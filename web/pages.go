@@ -113,7 +113,7 @@ func read(from fs.FS, name string) (f *static.File, err error) {
 		return nil, err
 	}
 	if plain, isZipped := strings.CutSuffix(name, ".gz"); isZipped {
-		f, err = static.NewPacked(plain, "gzip", data)
+		f, _, err = static.NewPacked(plain, "gzip", data)
 	} else {
 		f = static.New(name, data)
 	}

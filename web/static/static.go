@@ -45,12 +45,13 @@ func New(name string, body []byte) *File {
 	return &File{Body: body, Kind: KindOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Ask}
 }
 
-// NewPacked is [New] for a file that is stored in one encoding only: gzip or br. It returns an error if packed is not in that encoding.
-func NewPacked(name, encoding string, packed []byte) (*File, error) {
-	f := New(name, packed)
+// NewPacked is [New] for a file that is stored in one encoding only: gzip or br. It also returns the body without the encoding, and an error if
+// packed is not in that encoding.
+func NewPacked(name, encoding string, packed []byte) (f *File, plain []byte, err error) {
+	f = New(name, packed)
 	f.Body, f.Encodings = nil, []Encoding{{encoding, func() []byte { return packed }}}
-	_, err := f.Plain()
-	return f, err
+	plain, err = f.Plain()
+	return f, plain, err
 }
 
 // Plain returns the body without an encoding. If it is stored in an encoding, the caller owns the bytes.

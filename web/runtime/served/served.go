@@ -166,11 +166,7 @@ func (f *Files) parts(p Parts) error {
 
 // module adds a module that is stored as brotli.
 func (f *Files) module(name string, packed []byte) (entry, error) {
-	one, err := static.NewPacked(name, "br", packed)
-	if err != nil {
-		return entry{}, err
-	}
-	plain, err := one.Plain()
+	one, plain, err := static.NewPacked(name, "br", packed)
 	if err != nil {
 		return entry{}, err
 	}
