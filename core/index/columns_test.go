@@ -122,3 +122,21 @@ func TestStepReadsLittle(t *testing.T) {
 		t.Errorf("a step read %d keys, and %d with twice the inputs", needed[0], needed[1])
 	}
 }
+
+// TestStepReportsMoreOnlyIfIntentsRemain inserts a few inputs. A step whose budget is larger reports that nothing is left, so its caller may
+// wait for more inputs and do the work of several at once.
+func TestStepReportsMoreOnlyIfIntentsRemain(t *testing.T) {
+	w := indextest.New(t, 0, memkv.New())
+	settle(t, w)
+	for _, x := range []struct {
+		inputs, budget int
+		more           bool
+	}{{10, 5, true}, {0, 6, false}, {10, 64, false}} {
+		ready(t, w, x.inputs)
+		more, err := w.Index.Step(t.Context(), x.budget)
+		if err != nil || more != x.more {
+			t.Errorf("%d more inputs: a step with a budget of %d reports %v and %v, want %v", x.inputs, x.budget, more, err, x.more)
+		}
+	}
+	check(t, w)
+}

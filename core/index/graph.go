@@ -139,8 +139,8 @@ func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 	return nil
 }
 
-// stepGraph applies the intents to the graph, in their order, about budget of them at a time.
-func (x *Index) stepGraph(ctx context.Context, sp *space, budget int) (bool, error) {
+// stepGraph applies the intents to the graph, in their order, about budget of them at a time. It reports whether there may be more.
+func (x *Index) stepGraph(ctx context.Context, sp *space, budget int) (more bool, err error) {
 	epoch := x.epochNow()
 	snapshot := x.store.Snapshot()
 	defer snapshot.Close()
@@ -155,14 +155,14 @@ func (x *Index) stepGraph(ctx context.Context, sp *space, budget int) (bool, err
 		}
 		x.adopt(sp, g, epoch)
 	}
-	did, err := x.follow(ctx, sp, g, snapshot, max(budget, 1))
-	if err == nil && !did {
-		did = !g.tidy(budget)
+	more, err = x.follow(ctx, sp, g, snapshot, max(budget, 1))
+	if err == nil && !more {
+		more = !g.tidy(budget)
 	}
 	if err == nil && g.applied-g.written >= flushAfter(g.g.Len()) {
 		err = x.flushGraph(sp, g, snapshot, epoch)
 	}
-	return did, err
+	return more, err
 }
 
 // adopt makes g the graph of the space, unless everything was deleted since epoch, at which g was read.
@@ -178,7 +178,7 @@ func (x *Index) adopt(sp *space, g *graph, epoch uint64) {
 func flushAfter(n int) uint64 { return uint64(max(1024, n/16)) }
 
 // follow applies up to budget changes: first inputs that the graph lacked when it was opened, then intents. It reports whether it applied
-// any.
+// that many, so that there may be more.
 func (x *Index) follow(ctx context.Context, sp *space, g *graph, r kv.Reader, budget int) (bool, error) {
 	did := 0
 	for ; did < budget && !g.backlog.IsEmpty(); did++ {
@@ -200,7 +200,7 @@ func (x *Index) follow(ctx context.Context, sp *space, g *graph, r kv.Reader, bu
 		did++
 		return true
 	})
-	return did > 0, errors.Join(err, bad)
+	return did == budget, errors.Join(err, bad)
 }
 
 // tidy collects tombstones if they are many. It reports whether it had nothing to do.

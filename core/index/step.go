@@ -21,15 +21,15 @@ func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 	x.step.Lock()
 	defer x.step.Unlock()
 	for _, sp := range x.all() {
-		linked, err := x.stepGraph(ctx, sp, budget)
+		unlinked, err := x.stepGraph(ctx, sp, budget)
 		if err != nil {
 			return false, err
 		}
-		wrote, err := x.stepColumns(ctx, sp, pressure(linked))
+		wrote, err := x.stepColumns(ctx, sp, pressure(unlinked))
 		if err != nil {
 			return false, err
 		}
-		if linked || wrote {
+		if unlinked || wrote {
 			return true, nil
 		}
 	}
@@ -63,7 +63,7 @@ const lateBlock = 256
 
 // maxLag is the number of blocks without columns up to which the writer leaves the columns to Step. A search reads one record for each of
 // their inputs that it needs.
-const maxLag = 8
+const maxLag = 2
 
 // KeepUp writes the columns of at most two blocks if those of many are missing, because inputs come faster than Step runs. The writer calls it
 // after ConfirmStage. KeepUp leaves an error to the next Step, which meets it again.
