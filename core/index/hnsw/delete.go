@@ -140,31 +140,42 @@ func (g *Graph) brokenPaths(hub uint32, from, beyond []uint32) []path {
 	if hub == noSlot {
 		return nil
 	}
-	var torn []path
-	known := []uint32{hub} // slots that reach the hub
-	for _, p := range from {
-		if p == hub || g.dead.has(p) {
-			continue
+	from = slices.DeleteFunc(slices.Clone(from), func(p uint32) bool { return p == hub || g.dead.has(p) })
+	beyond = slices.DeleteFunc(slices.Clone(beyond), func(to uint32) bool { return to == hub })
+	torn := g.brokenOf(hub, from, func(slot, known uint32) path { return path{slot, known} })
+	return append(torn, g.brokenOf(hub, beyond, func(slot, known uint32) path { return path{known, slot} })...)
+}
+
+// brokenOf returns those paths between the hub and each of slots that do not exist. pathOf gives the direction of the paths. Most slots are
+// linked to one that is connected. brokenOf changes slots.
+func (g *Graph) brokenOf(hub uint32, slots []uint32, pathOf func(slot, known uint32) path) (torn []path) {
+	known := []uint32{hub} // connected slots
+	for next := 0; ; {
+		for ; next < len(known); next++ {
+			slots = slices.DeleteFunc(slots, func(slot uint32) bool {
+				p := pathOf(slot, known[next])
+				if !slices.Contains(g.level0.At(p.from), p.to) {
+					return false
+				}
+				known = append(known, slot)
+				return true
+			})
 		}
-		toKnown := func(to uint32) bool { return slices.Contains(known, to) }
-		if slices.ContainsFunc(full(g.level0.At(p)), toKnown) || g.reaches(p, hub) {
-			known = append(known, p)
+		if len(slots) == 0 {
+			return torn
+		}
+		slot := slots[0]
+		slots = slots[1:]
+		isNear := func(known uint32) bool {
+			p := pathOf(slot, known)
+			return g.leads(p.from, p.to)
+		}
+		if p := pathOf(slot, hub); slices.ContainsFunc(known, isNear) || g.reaches(p.from, p.to) {
+			known = append(known, slot)
 		} else {
-			torn = append(torn, path{p, hub})
+			torn = append(torn, p)
 		}
 	}
-	known = append(known[:0], hub) // slots that the hub reaches
-	for _, to := range beyond {
-		if to == hub {
-			continue
-		}
-		if g.level0.Find(known, to) >= 0 || g.reaches(hub, to) {
-			known = append(known, to)
-		} else {
-			torn = append(torn, path{hub, to})
-		}
-	}
-	return torn
 }
 
 // hubOf returns the first live slot in from, or else the first slot in beyond. It returns noSlot if there is neither, which means that no
@@ -340,9 +351,9 @@ func (g *Graph) refill(slot uint32, level int, candidates []uint32, want int) {
 // isOccluded reports whether one of links is nearer to the candidate k than its distance.
 func (g *Graph) isOccluded(s *scratch, k key, links []uint32) bool {
 	row := g.vec.Row(slotOf(k))
-	g.vec.Distances(s.distances(len(links)), &row, links)
-	for _, d := range s.dist {
-		if d < distanceOf(k) {
+	for some := range slices.Chunk(links, 8) { // most candidates are occluded by one of the first
+		g.vec.Distances(s.distances(len(some)), &row, some)
+		if slices.Min(s.dist) < distanceOf(k) {
 			return true
 		}
 	}

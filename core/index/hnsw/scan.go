@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 )
 
 // scanning is the working memory of Scan.
@@ -33,7 +35,7 @@ func (g *Graph) Scan(dst []Hit, q []int16, scale float32, k int, nodes *roaring.
 	s := g.scratches.Get().(*scratch)
 	defer g.scratches.Put(s)
 	s.query.Set(g.vec, q, scale)
-	own := errorOf(q, scale)
+	own := errorOf(kernel.SquaresOf(q), scale)
 	for start := len(dst); ; dst = dst[:start] {
 		g.scanAll(s, k+spare, own, nodes)
 		var deleted int
@@ -151,15 +153,9 @@ type vectorError struct {
 }
 
 // errorOf returns the error of one vector.
-func errorOf(q []int16, scale float32) vectorError {
-	all, rest := int64(0), int64(0)
-	for _, v := range q {
-		all += int64(v) * int64(v)
-		r := int64(v&255) - 128
-		rest += r * r
-	}
+func errorOf(s kernel.Squares, scale float32) vectorError {
 	f := math.Abs(float64(scale))
-	return vectorError{float64(math.Sqrt(float64(all)) * f), float64(math.Sqrt(float64(rest)) * f)}
+	return vectorError{float64(math.Sqrt(float64(s.All)) * f), float64(math.Sqrt(float64(s.Rest)) * f)}
 }
 
 // max returns the larger of each value.
@@ -177,6 +173,5 @@ func (e vectorError) slack(o vectorError) uint32 {
 
 // set stores the vector of a slot.
 func (g *Graph) set(slot uint32, q []int16, scale float32) {
-	g.vec.Set(slot, q, scale)
-	g.worst = g.worst.max(errorOf(q, scale))
+	g.worst = g.worst.max(errorOf(g.vec.Set(slot, q, scale), scale))
 }

@@ -128,14 +128,47 @@ func (g *Graph) count() {
 
 // checkTargets checks each list of links.
 func (g *Graph) checkTargets() error {
+	var used, seen bitset // small enough for the processor's cache, unlike nodes
+	used.grow(len(g.nodes))
+	seen.grow(len(g.nodes))
 	for slot := range uint32(len(g.nodes)) {
-		for l := 0; g.isUsed(slot) && l <= g.levels(slot); l++ {
+		if g.isUsed(slot) {
+			used.set(slot)
+		}
+	}
+	for slot := range uint32(len(g.nodes)) {
+		if !used.has(slot) {
+			continue
+		}
+		if !areTargets(g.level0.At(slot), slot, used, seen) {
+			if err := g.checkList(slot, 0, full(g.level0.At(slot))); err != nil {
+				return err
+			}
+		}
+		for l := 1; l <= g.levels(slot); l++ {
 			if err := g.checkList(slot, l, full(g.links(slot, l))); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// areTargets reports whether the links of slot on level 0 are correct, like checkList, but faster. seen is empty before and after it.
+func areTargets(links []uint32, slot uint32, used, seen bitset) bool {
+	n := 0
+	for ; n < len(links) && int(links[n]) < 64*len(used) && used.has(links[n]) && !seen.has(links[n]) && links[n] != slot; n++ {
+		seen.set(links[n])
+	}
+	for _, to := range links[:n] {
+		seen.drop(to)
+	}
+	for _, rest := range links[n:] {
+		if rest != noSlot {
+			return false
+		}
+	}
+	return true
 }
 
 // load sets the vectors of the live nodes.

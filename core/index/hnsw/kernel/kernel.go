@@ -111,11 +111,27 @@ func (v *Vectors) lowOf(row uint32) []uint8 {
 }
 
 // Set stores a vector in row: dim elements q and their scale. The scale is 1 over the vector's length, or 0 for the zero vector. Set
-// replaces any other scale (negative, above 1, not a number) by 0.
-func (v *Vectors) Set(row uint32, q []int16, scale float32) {
-	h, l := v.highOf(row), v.lowOf(row)
-	split(h, l, q[:v.dim])
-	v.meta[row] = meta{-mid * sum(h[:v.dim]), cleanScale(scale)}
+// replaces any other scale (negative, above 1, not a number) by 0. It returns the squares of q.
+func (v *Vectors) Set(row uint32, q []int16, scale float32) Squares {
+	sum, squares := split(v.highOf(row), v.lowOf(row), q[:v.dim])
+	v.meta[row] = meta{-mid * sum, cleanScale(scale)}
+	return squares
+}
+
+// Squares are sums of squares over the elements of a vector.
+type Squares struct {
+	All  int64 // squares of the elements
+	Rest int64 // squares of the differences between the elements and the middle values that Distances takes for them
+}
+
+// SquaresOf returns the squares of q.
+func SquaresOf(q []int16) (s Squares) {
+	for _, x := range q {
+		s.All += int64(x) * int64(x)
+		rest := int64(x&255) - 128
+		s.Rest += rest * rest
+	}
+	return s
 }
 
 // Clear sets a row to the zero vector.
@@ -130,13 +146,6 @@ func cleanScale(scale float32) float32 {
 		return scale
 	}
 	return 0
-}
-
-func split(h []int8, l []uint8, q []int16) {
-	h, l = h[:len(q)], l[:len(q)]
-	for i, x := range q {
-		h[i], l[i] = int8(x>>8), uint8(x)
-	}
 }
 
 func sum(h []int8) int32 {

@@ -86,4 +86,35 @@ func (l *Lists) find(rows []uint32, x uint32) int {
 	return findAVX2((*byte)(unsafe.Pointer(&a)))
 }
 
+// splitArgs holds the arguments of split's assembly, in the order of the split… constants in asm/avx2.go.
+type splitArgs struct {
+	high, low, q unsafe.Pointer
+	blocks       int // groups of 32 elements
+	sums         unsafe.Pointer
+}
+
+func split(h []int8, l []uint8, q []int16) (sum int32, s Squares) {
+	if Levels.Now() == cpu.Generic {
+		return splitGeneric(h, l, q)
+	}
+	_, _ = h[len(q)-1], l[len(q)-1]
+	var lanes struct {
+		high    [8]int32
+		squares [4]int64
+		rests   [8]uint32
+	}
+	a := splitArgs{
+		high: unsafe.Pointer(&h[0]), low: unsafe.Pointer(&l[0]), q: unsafe.Pointer(&q[0]), blocks: len(q) / 32, sums: unsafe.Pointer(&lanes),
+	}
+	splitAVX2((*byte)(unsafe.Pointer(&a)))
+	for i := range lanes.high {
+		sum += lanes.high[i]
+		s.Rest += int64(lanes.rests[i])
+	}
+	for _, x := range lanes.squares {
+		s.All += x
+	}
+	return sum, s
+}
+
 func fetch(list unsafe.Pointer) { fetchSSE((*byte)(list)) }

@@ -55,4 +55,6 @@ func (l *Lists) find(rows []uint32, x uint32) int {
 	return a.found
 }
 
+func split(h []int8, l []uint8, q []int16) (sum int32, s Squares) { return splitGeneric(h, l, q) }
+
 func fetch(list unsafe.Pointer) { fetchNEON((*byte)(list)) }

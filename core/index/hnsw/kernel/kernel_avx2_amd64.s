@@ -1462,6 +1462,98 @@ done:
 	MOVQ DI, ret+8(FP)
 	RET
 
+DATA splitOnes2<>+0(SB)/4, $0x00010001
+DATA splitOnes2<>+4(SB)/4, $0x00010001
+DATA splitOnes2<>+8(SB)/4, $0x00010001
+DATA splitOnes2<>+12(SB)/4, $0x00010001
+DATA splitOnes2<>+16(SB)/4, $0x00010001
+DATA splitOnes2<>+20(SB)/4, $0x00010001
+DATA splitOnes2<>+24(SB)/4, $0x00010001
+DATA splitOnes2<>+28(SB)/4, $0x00010001
+GLOBL splitOnes2<>(SB), RODATA|NOPTR, $32
+
+DATA splitBytes2<>+0(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+4(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+8(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+12(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+16(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+20(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+24(SB)/4, $0x00ff00ff
+DATA splitBytes2<>+28(SB)/4, $0x00ff00ff
+GLOBL splitBytes2<>(SB), RODATA|NOPTR, $32
+
+DATA splitMiddle2<>+0(SB)/4, $0x00800080
+DATA splitMiddle2<>+4(SB)/4, $0x00800080
+DATA splitMiddle2<>+8(SB)/4, $0x00800080
+DATA splitMiddle2<>+12(SB)/4, $0x00800080
+DATA splitMiddle2<>+16(SB)/4, $0x00800080
+DATA splitMiddle2<>+20(SB)/4, $0x00800080
+DATA splitMiddle2<>+24(SB)/4, $0x00800080
+DATA splitMiddle2<>+28(SB)/4, $0x00800080
+GLOBL splitMiddle2<>(SB), RODATA|NOPTR, $32
+
+DATA splitHalf2<>+0(SB)/4, $0xffffffff
+GLOBL splitHalf2<>(SB), RODATA|NOPTR, $4
+
+// func splitAVX2(a *byte)
+// Requires: AVX, AVX2
+TEXT ·splitAVX2(SB), NOSPLIT, $0-8
+	MOVQ         a+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VMOVD        splitHalf2<>+0(SB), X0
+	VPBROADCASTQ X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+
+block:
+	VMOVDQU   (BX), Y4
+	VPSRAW    $0x08, Y4, Y6
+	VPAND     splitBytes2<>+0(SB), Y4, Y7
+	VPMADDWD  splitOnes2<>+0(SB), Y6, Y5
+	VPADDD    Y5, Y1, Y1
+	VPSUBW    splitMiddle2<>+0(SB), Y7, Y5
+	VPMADDWD  Y5, Y5, Y5
+	VPADDD    Y5, Y3, Y3
+	VPMADDWD  Y4, Y4, Y4
+	VPAND     Y0, Y4, Y5
+	VPADDQ    Y5, Y2, Y2
+	VPSRLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y2, Y2
+	VMOVDQU   32(BX), Y4
+	VPSRAW    $0x08, Y4, Y8
+	VPAND     splitBytes2<>+0(SB), Y4, Y9
+	VPMADDWD  splitOnes2<>+0(SB), Y8, Y5
+	VPADDD    Y5, Y1, Y1
+	VPSUBW    splitMiddle2<>+0(SB), Y9, Y5
+	VPMADDWD  Y5, Y5, Y5
+	VPADDD    Y5, Y3, Y3
+	VPMADDWD  Y4, Y4, Y4
+	VPAND     Y0, Y4, Y5
+	VPADDQ    Y5, Y2, Y2
+	VPSRLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y2, Y2
+	VPACKSSWB Y8, Y6, Y6
+	VPERMQ    $0xd8, Y6, Y6
+	VMOVDQU   Y6, (CX)
+	VPACKUSWB Y9, Y7, Y7
+	VPERMQ    $0xd8, Y7, Y7
+	VMOVDQU   Y7, (DX)
+	ADDQ      $0x40, BX
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, DX
+	DECQ      SI
+	JNZ       block
+	MOVQ      32(AX), AX
+	VMOVDQU   Y1, (AX)
+	VMOVDQU   Y2, 32(AX)
+	VMOVDQU   Y3, 64(AX)
+	VZEROUPPER
+	RET
+
 // func fetchSSE(list *byte)
 // Requires: MMX+
 TEXT ·fetchSSE(SB), NOSPLIT, $0-8

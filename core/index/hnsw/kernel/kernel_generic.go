@@ -39,6 +39,16 @@ func (v *Vectors) dotsGeneric(dst []int64, z *Query, rows []uint32) {
 	}
 }
 
+// splitGeneric stores the high and low bytes of q. It returns the sum of the high ones and the squares of q.
+func splitGeneric(h []int8, l []uint8, q []int16) (sum int32, s Squares) {
+	h, l = h[:len(q)], l[:len(q)]
+	for i, x := range q {
+		h[i], l[i] = int8(x>>8), uint8(x)
+		sum += int32(x >> 8)
+	}
+	return sum, SquaresOf(q)
+}
+
 func (l *Lists) findGeneric(rows []uint32, x uint32) int {
 	for i, row := range rows {
 		if slices.Contains(l.At(row), x) {

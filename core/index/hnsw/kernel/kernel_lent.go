@@ -27,4 +27,6 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 
 func (l *Lists) find(rows []uint32, x uint32) int { return l.findGeneric(rows, x) }
 
+func split(h []int8, l []uint8, q []int16) (sum int32, s Squares) { return splitGeneric(h, l, q) }
+
 func fetch(unsafe.Pointer) {}

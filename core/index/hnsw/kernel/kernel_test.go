@@ -115,6 +115,33 @@ func TestDistancesAndDots(t *testing.T) {
 	})
 }
 
+// TestSet compares the stored bytes and the squares of vectors with their definitions.
+func TestSet(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		for _, dim := range []int{32, 64, 96, 256, MaxDim} {
+			rng := rand.New(rand.NewPCG(uint64(dim), 2))
+			v, _, _ := randomVectors(t, rng, dim, 1)
+			for range 200 {
+				q, scale := vectorOf(rng, dim)
+				got := v.Set(0, q, scale)
+				want, sum := Squares{}, int32(0)
+				for i, x := range q {
+					high, low := int(math.Floor(float64(x)/256)), int(x)&255
+					if int(v.highOf(0)[i]) != high || int(v.lowOf(0)[i]) != low {
+						t.Fatalf("%d is stored as %d and %d, want %d and %d", x, v.highOf(0)[i], v.lowOf(0)[i], high, low)
+					}
+					sum += int32(high)
+					want.All += int64(x) * int64(x)
+					want.Rest += int64(low-128) * int64(low-128)
+				}
+				if got != want || v.meta[0] != (meta{-510 * sum, scale}) {
+					t.Fatalf("dim %d: %+v and %+v, want %+v and %d", dim, got, v.meta[0], want, -510*sum)
+				}
+			}
+		}
+	})
+}
+
 // TestGrowing appends more rows than fit in the first chunks.
 func TestGrowing(t *testing.T) {
 	const rows = 2*chunkRows + 5

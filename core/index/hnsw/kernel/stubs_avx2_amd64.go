@@ -23,4 +23,7 @@ func dotsAVX2(a *byte)
 func findAVX2(a *byte) int
 
 //go:noescape
+func splitAVX2(a *byte)
+
+//go:noescape
 func fetchSSE(list *byte)

@@ -53,8 +53,9 @@ func (t *table) grow(rows int, fill byte) {
 func (t *table) chunk(rows int, fill byte) unsafe.Pointer {
 	b := make([]byte, rows*t.stride+line-1)
 	if fill != 0 {
-		for i := range b {
-			b[i] = fill
+		b[0] = fill
+		for n := 1; n < len(b); n *= 2 {
+			copy(b[n:], b[:n])
 		}
 	}
 	skip := -uintptr(unsafe.Pointer(&b[0])) % line

@@ -345,6 +345,64 @@ func find2() {
 	RET()
 }
 
+// The fields of kernel.splitArgs, in order.
+const (
+	splitHigh   = 8 * iota
+	splitLow    // bytes
+	splitQ      // int16
+	splitBlocks // groups of 32 elements, at least 1
+	splitSums   // address of the sums
+)
+
+// split2 emits splitGeneric. It stores the sums in lanes: 8 int32 of high bytes, 4 uint64 of squares, 8 uint32 of squared rests.
+func split2() {
+	ones, bytes, middle := asm.Dwords("splitOnes2", 0x00010001, 8), asm.Dwords("splitBytes2", 0x00ff00ff, 8), asm.Dwords("splitMiddle2", 0x00800080, 8)
+	even := asm.Dwords("splitHalf2", 0xffffffff, 1)
+	p := begin("splitAVX2")
+	high, low, q, left := load(p, splitHigh), load(p, splitLow), load(p, splitQ), load(p, splitBlocks)
+	mask, sum, squares, rests := YMM(), YMM(), YMM(), YMM()
+	VMOVD(even, mask.AsX())
+	VPBROADCASTQ(mask.AsX(), mask)
+	for _, r := range []VecVirtual{sum, squares, rests} {
+		VPXOR(r, r, r)
+	}
+	Label("block")
+	var h, l [2]VecVirtual
+	for i := range h {
+		v, t := YMM(), YMM()
+		h[i], l[i] = YMM(), YMM()
+		VMOVDQU(at(q, 32*i), v)
+		VPSRAW(Imm(8), v, h[i])
+		VPAND(bytes, v, l[i])
+		VPMADDWD(ones, h[i], t)
+		VPADDD(t, sum, sum)
+		VPSUBW(middle, l[i], t)
+		VPMADDWD(t, t, t)
+		VPADDD(t, rests, rests)
+		VPMADDWD(v, v, v) // up to 2³¹, so the lanes are unsigned
+		VPAND(mask, v, t)
+		VPADDQ(t, squares, squares)
+		VPSRLQ(Imm(32), v, v)
+		VPADDQ(v, squares, squares)
+	}
+	VPACKSSWB(h[1], h[0], h[0])
+	VPERMQ(Imm(0xd8), h[0], h[0])
+	VMOVDQU(h[0], at(high, 0))
+	VPACKUSWB(l[1], l[0], l[0])
+	VPERMQ(Imm(0xd8), l[0], l[0])
+	VMOVDQU(l[0], at(low, 0))
+	ADDQ(Imm(64), q)
+	ADDQ(Imm(32), high)
+	ADDQ(Imm(32), low)
+	DECQ(left)
+	JNZ(LabelRef("block"))
+	sums := load(p, splitSums)
+	VMOVDQU(sum, at(sums, 0))
+	VMOVDQU(squares, at(sums, 32))
+	VMOVDQU(rests, at(sums, 64))
+	asm.End()
+}
+
 // fetch2 emits a prefetch of the two lines of a list of 32.
 func fetch2() {
 	asm.Begin("fetchSSE", "func(list *byte)")

@@ -30,6 +30,7 @@ func avx2() {
 	distances2("distancesAVX2", 0)
 	dots2()
 	find2()
+	split2()
 	fetch2()
 }
 
