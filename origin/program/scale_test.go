@@ -160,6 +160,7 @@ func (s *synthesis) measureScale(t *testing.T, folders ...*scaleFolder) figures 
 		}
 		f.add("background steps for an input, processor", "ms", folder.Indexing)
 		server := folder.serve(t, stateBuilt)
+		server.awaitReady(t)
 		f.addFirst("concept search, inputs pending", folder.Concepts, server.byConcept)
 		server.kill()
 	}
@@ -218,6 +219,14 @@ func (f *scaleFolder) start(t *testing.T) *process {
 	dir := filepath.Join(f.dir, stateRun)
 	keys.Store(dir, f.Key)
 	return startOn(t, dir, "--log", "error")
+}
+
+// awaitReady waits until a load balancer would send requests to the server.
+func (s *scaleServer) awaitReady(t *testing.T) {
+	t.Helper()
+	for statusOf(t, s.client, s.base+"/readyz") != 200 {
+		system.Pause(t.Context(), time.Millisecond)
+	}
 }
 
 // kill ends the server with SIGKILL.
@@ -407,9 +416,7 @@ func (f *figures) restart(t *testing.T, s *scaleServer) {
 	s.kill()
 	start := time.Now()
 	s.process = s.folder.start(t)
-	for statusOf(t, s.client, s.base+"/readyz") != 200 {
-		system.Pause(t.Context(), time.Millisecond)
-	}
+	s.awaitReady(t)
 	f.add("ready after kill -9", "ms", milliseconds(time.Since(start)))
 	f.add("ready after kill -9, processor", "ms", milliseconds(s.processorTime(t)))
 	f.addFirst("similar search after kill -9", make([]string, 20), func(string) time.Duration { return s.similar() })
