@@ -21,12 +21,12 @@ const hostileNames = [
 
 await journey(async (arrive) => {
   const ada = await arrive();
-  await ada.step('an empty server says where its first account is made', async () => {
+  await ada.step('An empty server shows where to create the first account', async () => {
     await ada.page.goto('/');
     await ada.waitFor(ada.page.getByText(m('sign_up_first')));
     await ada.checkAccessibility('sign-up before the first account');
   });
-  await ada.step('its link makes the first account', async () => {
+  await ada.step('The link that the server printed creates the first account', async () => {
     const link = await waitForLine(setupLink);
     checkEqual(new URL(link).origin, origin, 'the link');
     await ada.page.goto(link);
@@ -41,7 +41,7 @@ await journey(async (arrive) => {
     await ada.waitFor(ada.heading(m('applications')));
     await ada.checkAccessibility('the first application');
   });
-  await ada.step('names are text, whatever they hold', async () => {
+  await ada.step('The pages show names with markup as plain text', async () => {
     await ada.waitFor(ada.link(operator.name)); // the link to the account
     for (const name of hostileNames) {
       await createApp(ada, name, 'English', m('create_in', { language: 'English' }));
@@ -57,7 +57,7 @@ await journey(async (arrive) => {
     checkEqual(await ada.page.locator('body script, body img[onerror]').count(), 0, 'names that became markup');
     await ada.checkAccessibility('hostile names');
   });
-  await ada.step('the link works once: whoever follows it later is like anybody else', async () => {
+  await ada.step('The printed link works once: a later sign-up with it must verify its email address', async () => {
     await signOut(ada);
     await ada.page.goto(await waitForLine(setupLink));
     await signUp(ada, { ...person, email: 'eve@example.org' });
@@ -65,7 +65,7 @@ await journey(async (arrive) => {
   });
 
   const bo = await arrive();
-  await bo.step('anybody signs up, and may call a little before the address is verified', async () => {
+  await bo.step('A visitor signs up and may make 100 calls before the email address is verified', async () => {
     await bo.page.goto('/apps');
     await bo.waitFor(bo.heading(m('sign_in')));
     await bo.checkAccessibility('sign-in');
@@ -84,7 +84,7 @@ await journey(async (arrive) => {
     await bo.waitFor(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
     await bo.checkAccessibility('account, not verified');
   });
-  await bo.step('six digits from the mail verify it', async () => {
+  await bo.step('The page rejects a wrong code and accepts the six digits from the email', async () => {
     await bo.page
       .getByRole('main')
       .getByRole('link', { name: m('verify_do') })
@@ -103,21 +103,24 @@ await journey(async (arrive) => {
   }, [400]);
 
   const eve = await arrive();
-  await eve.step('a sign-up with a registered address looks like any other, and its owner gets a mail', async () => {
-    await eve.page.goto('/sign-up');
-    await signUp(eve, { ...person, password: operator.password });
-    await eve.waitFor(eve.heading(m('code_label')));
-    await eve.waitFor(eve.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
-    await waitForLine(/to=bo@example\.org subject="You already have a Sightline account"/);
-    await eve.button(m('change_address')).click();
-    await eve.field(m('email')).fill(operator.email);
-    await eve.button(m('save')).click();
-    await eve.waitFor(eve.page.getByText(m('password_missing')));
-    await eve.checkAccessibility('another address, without the password');
-  });
+  await eve.step(
+    'A sign-up with a registered email address looks like any other, and its owner gets an email',
+    async () => {
+      await eve.page.goto('/sign-up');
+      await signUp(eve, { ...person, password: operator.password });
+      await eve.waitFor(eve.heading(m('code_label')));
+      await eve.waitFor(eve.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+      await waitForLine(/to=bo@example\.org subject="You already have a Sightline account"/);
+      await eve.button(m('change_address')).click();
+      await eve.field(m('email')).fill(operator.email);
+      await eve.button(m('save')).click();
+      await eve.waitFor(eve.page.getByText(m('password_missing')));
+      await eve.checkAccessibility('another address, without the password');
+    },
+  );
 
   let secret;
-  await bo.step('an application is made in its language, and its secret is shown once', async () => {
+  await bo.step('A person creates an application in German, and the page shows its secret once', async () => {
     await createApp(bo, application, 'Deutsch', m('create_in', { language: 'Deutsch' }), 'new application');
     const dialog = bo.dialog(m('secret_once'));
     await bo.waitFor(dialog);
@@ -135,7 +138,7 @@ await journey(async (arrive) => {
     check(!(await bo.page.content()).includes(secret.SIGHTLINE_CLIENT_SECRET), 'the secret is still in the page');
     await bo.checkAccessibility('an application');
   });
-  await bo.step('the token example runs as it is pasted', async () => {
+  await bo.step('The token example runs in a shell as it was copied', async () => {
     await bo.button(m('by_token_word')).click();
     const { status, answer } = await runShell(await bo.copyText(copyButton(bo)), secret);
     checkPrediction(status, answer);
@@ -143,7 +146,7 @@ await journey(async (arrive) => {
   });
 
   let command;
-  await bo.step('a key is made, shown once, and works on the page', async () => {
+  await bo.step('A person creates a key, and the page shows it once and tries it', async () => {
     await newKey(bo, key, 'new key');
     const dialog = bo.dialog(m('key_once'));
     await bo.waitFor(dialog);
@@ -157,17 +160,17 @@ await journey(async (arrive) => {
     await bo.waitFor(bo.page.getByRole('rowheader', { name: key, exact: true }));
     check(!(await bo.page.content()).includes(command.match(/Key ([0-9a-f]{32})/)[1]), 'the key is still in the page');
   });
-  await bo.step('its cURL runs as it is pasted', async () => {
+  await bo.step('The cURL command of the key runs in a shell as it was copied', async () => {
     const { status, answer } = await runShell(command);
     checkPrediction(status, answer);
   });
-  await bo.step('usage counts the calls', async () => {
+  await bo.step('The page of the application counts its calls of the last 30 days', async () => {
     await bo.page.reload();
     await bo.waitFor(bo.page.getByText(m('calls_here_30')));
     await bo.button(m('by_key')).click();
     await bo.checkAccessibility('usage by key');
   });
-  await bo.step('a page that lost its origin finds it again by itself', async () => {
+  await bo.step('A page whose calls fail shows that it is offline, and connects again by itself', async () => {
     const home = bo.page.url();
     const id = new URL(home).pathname.split('/').at(-1);
     const waitForStatus = (words) =>
@@ -183,7 +186,7 @@ await journey(async (arrive) => {
     await bo.page.goto(home);
     await bo.confirmOnline();
   });
-  await bo.step('the key is deleted, and the same cURL is refused', async () => {
+  await bo.step('The server rejects the cURL command after its key was deleted', async () => {
     await bo.button(m('delete_key', { name: key })).click();
     await bo.waitFor(bo.dialog(m('delete_key_title', { name: key })));
     await bo.checkAccessibility('the question before a key goes');
@@ -192,10 +195,12 @@ await journey(async (arrive) => {
     const { status, answer } = await runShell(command);
     checkEqual([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
   });
-  await bo.step('the notice of a search is shown', () => showNotice(bo));
-  await bo.step('a model without labelled pictures is not called ready', () => showModelWithoutLabels(bo));
-  await bo.step('a concept that nothing uses is deleted, and any other is not', () => deleteConcepts(bo), [400]);
-  await bo.step('an export of the application is downloaded, and another one must wait', async () => {
+  await bo.step('The search page shows the notice of an answer', () => showNotice(bo));
+  await bo.step('The pages show that a model was not trained because no picture is labelled', () =>
+    showModelWithoutLabels(bo),
+  );
+  await bo.step('The page deletes an unused concept, and shows why a used one stays', () => deleteConcepts(bo), [400]);
+  await bo.step('The browser downloads an export of the application, and a second export must wait', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));
     const button = bo.button(m('export_first'), dialog);
@@ -208,7 +213,7 @@ await journey(async (arrive) => {
     await bo.waitFor(dialog.getByText(m('error_export')));
     await bo.press('Escape');
   }, [429]);
-  await bo.step('the application goes when its name is typed', async () => {
+  await bo.step('The page deletes the application only after its exact name was typed', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));
     const deleteButton = bo.button(m('delete_application'), dialog);
@@ -222,7 +227,7 @@ await journey(async (arrive) => {
     const token = `curl -s -X POST -u "$SIGHTLINE_CLIENT_ID:$SIGHTLINE_CLIENT_SECRET" ${origin}/v2/token`;
     checkEqual((await runShell(token, secret)).status, 401, 'the answer to its secret');
   });
-  await bo.step('out, and in again by keyboard alone', async () => {
+  await bo.step('A person signs out, and signs in again by keyboard alone', async () => {
     await signOut(bo);
     await bo.press('Tab');
     checkEqual(await bo.focusLabel(), m('email'), 'the first stop');
@@ -244,7 +249,7 @@ await journey(async (arrive) => {
     await bo.press('Space');
     await bo.waitFor(bo.heading(m('no_applications')));
   }, [401]);
-  await bo.step('a new password comes by a link that works once', async () => {
+  await bo.step('A person sets a new password with the link from an email', async () => {
     await signOut(bo);
     await bo.link(m('forgot_link')).click();
     await bo.waitFor(bo.heading(m('forgot_title')));
@@ -261,7 +266,7 @@ await journey(async (arrive) => {
     await bo.button(m('reset_do')).click();
     await bo.waitFor(bo.heading(m('no_applications')));
   });
-  await bo.step('an account with an application stays', async () => {
+  await bo.step('The server does not delete an account that has an application', async () => {
     await createApp(bo, application, 'English', m('create_in', { language: 'English' }));
     await confirmStorage(bo, m('secret_stored'));
     await requestDeletion(bo, newPassword);
@@ -274,7 +279,7 @@ await journey(async (arrive) => {
     await bo.button(m('delete_application')).click();
     await bo.waitFor(bo.heading(m('no_applications')));
   }, [400]);
-  await bo.step('without one it goes, with the right password alone', async () => {
+  await bo.step('The server deletes an account without applications if the password is right', async () => {
     await requestDeletion(bo, person.password);
     await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_wrong_password')));
     await bo.checkAccessibility('the question before an account goes');
@@ -291,7 +296,7 @@ await journey(async (arrive) => {
     await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_password')));
   }, [400, 401]);
   const reader = await arrive({ storage: { language: 'ar' } });
-  await reader.step('what is there for everybody, from the right', async () => {
+  await reader.step('In Arabic, the API reference and the page for unknown URLs are laid out from the right', async () => {
     for (const path of ['/docs', '/nowhere']) {
       await reader.page.goto(path);
       await reader.waitFor(reader.page.getByRole('heading', { level: 1 }));

@@ -9,15 +9,17 @@ await journey((arrive) =>
   demonstration(1, async ({ edges: [edge], ...places }) => {
     const t = await arrive();
     const s = { t, edge, ...places };
-    await t.step('the pictures are on the device', async () => {
+    await t.step('The browser gets a replica and shows its pictures', async () => {
       await t.page.goto('/');
       await setScreen(s, 'en', sizes.wide);
       await joinApp(s);
       await openInputs(s);
     });
-    await t.step('without a network it starts, and takes a picture', () => goOffline(s));
-    await t.step('a model is taught, trained, judged and tried', () => trainModel(s));
-    await t.step('labels and a deletion wait, and outlast the tab', () => editOffline(s));
-    await t.step('with a network everything is sent, and confirmed when it is', () => goOnline(s));
+    await t.step('Without a network, the page starts and accepts a picture', () => goOffline(s));
+    await t.step('The page trains a model, shows its evaluation and predicts with it', () => trainModel(s));
+    await t.step('Labels and a deletion wait in the replica, also after the tab was closed', () => editOffline(s));
+    await t.step('With a network again, the page sends all changes and then shows them as confirmed', () =>
+      goOnline(s),
+    );
   }),
 );

@@ -17,109 +17,159 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// proven is a promise and the tests that check it. A test is a folder and a Go function, or a script and one of its steps.
-type proven struct {
-	promise string
-	by      []string
+// promise is a sentence about the product and the tests that check it. A test is a folder and a Go function, or a script and one of its
+// steps.
+type promise struct {
+	text  string
+	tests []string
 }
 
 // steps are the steps of a newcomer's first minutes, numbered from 0.
-var steps = []proven{
-	{"it is ready in five seconds, with pictures and a key, and downloads nothing", []string{
-		"web/journeys/studio.js: it is there at once, and reaches nobody", "origin/program TestSamples", "core TestWorldIsLent",
+var steps = []promise{
+	{"The demonstration is ready in five seconds with pictures and a key, and downloads nothing.", []string{
+		"web/journeys/studio.js: The demonstration starts within its time and connects to no other host",
+		"origin/program TestSamples",
+		"core TestWorldIsLent",
 	}},
-	{"forty pictures with three words each, in one's own language, on a map, for everybody", []string{
-		"web/journeys/studio.js: there are pictures, with what is in them and where they were",
-		"web/journeys/studio.js: who reads Arabic is spoken to in it",
+	{"Forty pictures are shown on a map, with three concepts each in the language of the browser.", []string{
+		"web/journeys/studio.js: The pages show the pictures with their concepts and, on a map, their locations",
+		"web/journeys/studio.js: A browser that asks for Arabic gets the pages in Arabic",
 	}},
-	{"another language at once, the same concepts, mirrored", []string{"web/journeys/studio.js: everything is in Arabic and Japanese at once"}},
-	{"it starts again without a network", []string{
-		"web/journeys/studio.js: without a network it starts, and takes a picture",
-		"web/journeys/look.js: it starts without a network, with everything there",
+	{"The page changes its language at once, shows the same concepts, and is mirrored for Arabic.", []string{
+		"web/journeys/studio.js: The page changes to Arabic and to Japanese without loading again",
 	}},
-	{"a picture is read in a second, on the device, with where things are seen", []string{
-		"web/journeys/look.js: a dropped picture is read on the device", "web/journeys/look.js: it starts without a network, with everything there",
+	{"The page starts again without a network.", []string{
+		"web/journeys/studio.js: Without a network, the page starts and accepts a picture",
+		"web/journeys/look.js: Without a network, the page starts with all its pictures and concepts",
 	}},
-	{"three equal hashes", []string{"web/journeys/look.js: browser, origin and edge give the same hashes"}},
-	{"five pictures of two concepts are a model in two seconds, judged", []string{
-		"web/journeys/studio.js: a model is taught, trained, judged and tried", "web/journeys/look.js: two concepts are taught, trained and seen",
+	{"The browser analyses a picture in a second and shows where it sees a concept.", []string{
+		"web/journeys/look.js: The browser analyses a dropped picture itself",
+		"web/journeys/look.js: Without a network, the page starts with all its pictures and concepts",
 	}},
-	{"it is right about a new picture, and reads the camera five times a second", []string{
-		"web/journeys/studio.js: a model is taught, trained, judged and tried", "web/journeys/studio.js: the camera is read as it runs",
-		"web/journeys/look.js: the camera is read as it runs",
+	{"Browser, origin and edge compute equal hashes.", []string{
+		"web/journeys/look.js: Browser, origin and edge compute the same hashes",
 	}},
-	{"one key corrects it, and the version before stays", []string{"web/journeys/studio.js: what was wrong is corrected, and it is trained again"}},
-	{"similar pictures as a scan finds them, a cut-off, the same file", []string{
-		"web/journeys/studio.js: a picture finds its like, and its copy", "core/index TestNearestRecall",
+	{"Five pictures of each of two concepts train a model in two seconds, which is then evaluated.", []string{
+		"web/journeys/studio.js: The page trains a model, shows its evaluation and predicts with it",
+		"web/journeys/look.js: The browser trains two concepts and recognises them",
 	}},
-	{"place, concept and likeness are one request of the interface, as a program", []string{
-		"web/journeys/studio.js: place, concept and likeness are one request, in three programs", "web/openapi TestGeneratedRequests",
+	{"The model recognises a new picture, and analyses the camera five times a second.", []string{
+		"web/journeys/studio.js: The page trains a model, shows its evaluation and predicts with it",
+		"web/journeys/studio.js: The trained model predicts for the pictures of the running camera",
+		"web/journeys/look.js: The browser analyses the pictures of the running camera",
 	}},
-	{"what is changed without a network waits, is counted, and outlasts the tab", []string{
-		"web/journeys/studio.js: labels and a deletion wait, and outlast the tab", "web/journeys/copies.js: it is there after a start without a network",
+	{"One key press corrects a label, and the previous version stays.", []string{
+		"web/journeys/studio.js: A person corrects a wrong label, and the page trains a second version",
 	}},
-	{"with a network it is sent and seen to be; conflicts are shown; all places are equal", []string{
-		"web/journeys/studio.js: with a network everything is sent, and confirmed when it is",
-		"web/journeys/copies.js: what the log decides otherwise is listed, and agreed to",
-		"web/journeys/second.js: with it the label comes to the other edge and to the page",
+	{"A search finds similar pictures in the order of a scan, with a cut-off, and marks the same file.", []string{
+		"web/journeys/studio.js: A search by a picture finds its copy, and similar pictures in the order of a scan",
+		"core/index TestNearestRecall",
 	}},
-	{"a pasted command is answered alike at origin and edge", []string{"web/journeys/studio.js: a pasted command is answered alike at the edge"}},
-	{"the vendor's last client works", []string{
-		"origin/conformance TestOfficialJavaScriptClient", "origin/conformance TestOfficialJavaScriptClientAtAnEdge",
+	{"A search by concept, location and similarity is one request of the API, shown as a program.", []string{
+		"web/journeys/studio.js: A search by concept, location and similarity is one request, shown as three programs",
+		"web/openapi TestGeneratedRequests",
+	}},
+	{"Changes without a network wait, are counted, and are stored after the tab was closed.", []string{
+		"web/journeys/studio.js: Labels and a deletion wait in the replica, also after the tab was closed",
+		"web/journeys/copies.js: After a start without a network, the page shows the changes that wait",
+	}},
+	{"With a network, the changes are sent and shown as sent, conflicts are shown, and all replicas are equal.", []string{
+		"web/journeys/studio.js: With a network again, the page sends all changes and then shows them as confirmed",
+		"web/journeys/copies.js: The page lists a change that lost to a deletion, until the person accepts that",
+		"web/journeys/second.js: The restarted origin sends the label to the other edge and to the page",
+	}},
+	{"Origin and edge give the same answer to a pasted command.", []string{
+		"web/journeys/studio.js: Origin and edge give the same answer to a copied command",
+	}},
+	{"The vendor's last client works.", []string{
+		"origin/conformance TestOfficialJavaScriptClient",
+		"origin/conformance TestOfficialJavaScriptClientAtAnEdge",
 		"origin/conformance TestOfficialJavaScriptClientInAPage",
 	}},
 }
 
 // complaints are common complaints about similar products, numbered from 1. Each is written as the promise of this project instead.
-var complaints = []proven{
-	{"offline means that nobody is called", []string{
-		"web/journeys/demo.js: what must not happen would be told", "web/journeys/studio.js: it is there at once, and reaches nobody",
-		"origin/conformance TestOnlyLoopback", "core TestWorldIsLent",
+var complaints = []promise{
+	{"The programs connect to no other host.", []string{
+		"web/journeys/demo.js: The journey reports a request to another host, a script and a picture without a description",
+		"web/journeys/studio.js: The demonstration starts within its time and connects to no other host",
+		"origin/conformance TestOnlyLoopback",
+		"core TestWorldIsLent",
 	}},
-	{"a search tells scores, learns where to cut, and pages as a sorted list would", []string{
-		"core/search TestCutOffs", "core/search TestEvaluatedCutOffs", "core/search TestPageAgreesWithSort", "core/search TestRunAgreesWithScan",
-		"web/journeys/studio.js: a picture finds its like, and its copy",
+	{"A search shows scores, learns its cut-off, and has the pages of a sorted list.", []string{
+		"core/search TestCutOffs",
+		"core/search TestEvaluatedCutOffs",
+		"core/search TestPageAgreesWithSort",
+		"core/search TestRunAgreesWithScan",
+		"web/journeys/studio.js: A search by a picture finds its copy, and similar pictures in the order of a scan",
 	}},
-	{"what is wrong is corrected and learned in seconds, everywhere", []string{
-		"web/journeys/studio.js: what was wrong is corrected, and it is trained again", "models TestTenPhotosSuffice", "models TestNextTeaches",
+	{"A wrong label is corrected and learned in seconds, on every host.", []string{
+		"web/journeys/studio.js: A person corrects a wrong label, and the page trains a second version",
+		"models TestTenPhotosSuffice",
+		"models TestNextTeaches",
 		"core/train TestWrongLabelIsTheWeakest",
 	}},
-	{"browser, edge and server give the same bits", []string{
-		"core/predict/elementary TestBitsAreTheSameEverywhere", "core/train TestBitsAreTheSameEverywhere", "wasm/host TestTranscripts",
-		"wasm/host TestTranscriptsInPage", "web/runtime/test TestSame", "web/journeys/look.js: browser, origin and edge give the same hashes",
+	{"Browser, edge and server compute the same bits.", []string{
+		"core/predict/elementary TestBitsAreTheSameEverywhere",
+		"core/train TestBitsAreTheSameEverywhere",
+		"wasm/host TestTranscripts",
+		"wasm/host TestTranscriptsInPage",
+		"web/runtime/test TestSame",
+		"web/journeys/look.js: Browser, origin and edge compute the same hashes",
 	}},
-	{"one static program for any amd64 or arm64, without containers", []string{"web/journeys TestJourneys", "core/predict TestShippedModels"}},
-	{"ten thousand pictures to learn from fit in a page, and each label is stored before it is shown", []string{
-		"web/runtime/test/pages/many.js: memory", "web/runtime/test TestPages", "wasm/guest/instance TestKilledTab",
+	{"One static program runs on any amd64 or arm64 machine, without containers.", []string{
+		"web/journeys TestJourneys",
+		"core/predict TestShippedModels",
+	}},
+	{"A page holds ten thousand pictures for training, and stores each label before it shows it.", []string{
+		"web/runtime/test/pages/many.js: memory",
+		"web/runtime/test TestPages",
+		"wasm/guest/instance TestKilledTab",
 		"web/src/views/next/queue.test.ts: 200 pictures by 200 keys: each is stored before the next is shown",
 	}},
-	{"660 concepts in 23 languages, offline", []string{
-		"core/lang TestRealNames", "models TestBundlesLoad",
+	{"660 concepts have names in 23 languages, also offline.", []string{
+		"core/lang TestRealNames",
+		"models TestBundlesLoad",
 		"web/src/messages.test.ts: every language has a file in every folder, no file is of another, and no message is in two",
-		"web/journeys/look.js: names are in any language at once",
+		"web/journeys/look.js: The page shows the names of concepts in another language at once",
 	}},
-	{"nothing is said to be sent before it is; what is deleted stays so", []string{
-		"web/src/syncMarks.test.ts: no tick before the log has said so", "core/fold TestAgainstOracle", "core/partition TestCopies", "sync/sim TestConverge",
-		"web/journeys/studio.js: with a network everything is sent, and confirmed when it is",
+	{"The page shows a change as sent only after it was sent, and deleted things stay deleted.", []string{
+		"web/src/syncMarks.test.ts: no tick before the log has said so",
+		"core/fold TestAgainstOracle",
+		"core/partition TestCopies",
+		"sync/sim TestConverge",
+		"web/journeys/studio.js: With a network again, the page sends all changes and then shows them as confirmed",
 	}},
-	{"the contract goes on without its vendor, and everything can be taken along", []string{
-		"origin/conformance TestOfficialJavaScriptClient", "origin/program TestExportImportedElsewhereIsEqual", "origin/server/collection TestExportIsReadBack",
+	{"The API works without its vendor, and all data can be exported.", []string{
+		"origin/conformance TestOfficialJavaScriptClient",
+		"origin/program TestExportImportedElsewhereIsEqual",
+		"origin/server/collection TestExportIsReadBack",
 	}},
-	{"long work tells how far it is, how long it takes and what failed", []string{
-		"origin/server/cli TestProgress", "origin/program TestInterruptedImportGoesOn", "web/src/views/look/look.test.ts: time that is left, from how it went",
-		"web/journeys/studio.js: a model is taught, trained, judged and tried", "web/journeys/look.js: the recogniser comes, and says how far it is",
+	{"Long work reports its progress, its remaining time and its failures.", []string{
+		"origin/server/cli TestProgress",
+		"origin/program TestInterruptedImportGoesOn",
+		"web/src/views/look/look.test.ts: time that is left, from how it went",
+		"web/journeys/studio.js: The page trains a model, shows its evaluation and predicts with it",
+		"web/journeys/look.js: The page shows the progress of loading the recogniser",
 	}},
-	{"nobody calls without a key, and all scopes that lack are named at once", []string{
-		"origin/program TestFirstStartTellsItsKeyOnce", "core TestKeys", "core/auth ExampleNeed_Check", "core/auth TestNeeds",
+	{"Every call needs a key, and a refusal names all missing scopes at once.", []string{
+		"origin/program TestFirstStartTellsItsKeyOnce",
+		"core TestKeys",
+		"core/auth ExampleNeed_Check",
+		"core/auth TestNeeds",
 		"core/api TestTenantsDoNotInterfere",
 	}},
-	{"addresses of pictures reach no private network, whatever a name resolves to later", []string{
-		"origin/server/fetch TestSSRF", "origin/server/fetch TestFetchConnectsToTheCheckedAddress", "origin/server/fetch TestControlLooksAgain",
+	{"URLs of pictures reach no private network, even if a name resolves to another address later.", []string{
+		"origin/server/fetch TestSSRF",
+		"origin/server/fetch TestFetchConnectsToTheCheckedAddress",
+		"origin/server/fetch TestControlLooksAgain",
 		"origin/program TestGuardIsOnByDefault",
 	}},
-	{"the same file, the same picture and a similar one are three things", []string{
-		"core/search TestDuplicatesAgreeWithScan", "core/search TestPrintsOfPhotos", "core/catalog TestSamePictures",
-		"web/journeys/studio.js: a picture finds its like, and its copy",
+	{"The same file, the same picture and a similar picture are told apart.", []string{
+		"core/search TestDuplicatesAgreeWithScan",
+		"core/search TestPrintsOfPhotos",
+		"core/catalog TestSamePictures",
+		"web/journeys/studio.js: A search by a picture finds its copy, and similar pictures in the order of a scan",
 	}},
 }
 
@@ -130,27 +180,27 @@ func TestPromises(t *testing.T) {
 	}
 	root := testkit.Root(t)
 	for _, p := range slices.Concat(steps, complaints) {
-		if len(p.by) == 0 {
-			t.Errorf("%s: nothing holds us to it", p.promise)
+		if len(p.tests) == 0 {
+			t.Errorf("%s: no test checks it", p.text)
 		}
-		for _, name := range p.by {
-			if err := there(root, name); err != nil {
-				t.Errorf("%s: %v", p.promise, err)
+		for _, name := range p.tests {
+			if err := findTest(root, name); err != nil {
+				t.Errorf("%s: %v", p.text, err)
 			}
 		}
 	}
-	if err := there(root, "web/journeys TestNothing"); err == nil {
-		t.Error("a test that is not there is found")
+	if err := findTest(root, "web/journeys TestNothing"); err == nil {
+		t.Error("found a test that does not exist")
 	}
-	if err := there(root, "web/journeys/look.js: it flies"); err == nil {
-		t.Error("a step that is not there is found")
+	if err := findTest(root, "web/journeys/look.js: The page flies"); err == nil {
+		t.Error("found a step that does not exist")
 	}
 }
 
-// there returns an error if no test with this name exists.
-func there(root, name string) error {
+// findTest returns an error if no test with this name exists.
+func findTest(root, name string) error {
 	if script, step, ok := strings.Cut(name, ": "); ok {
-		return steppedIn(root, script, step)
+		return findStep(root, script, step)
 	}
 	folder, function, _ := strings.Cut(name, " ")
 	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
@@ -173,14 +223,14 @@ func there(root, name string) error {
 
 var imported = regexp.MustCompile(`from '\./(\w+\.js)'`)
 
-// steppedIn returns an error if a script does not have this step or test, or if no journey runs the script. [TestJourneys] runs a script
+// findStep returns an error if a script does not have this step or test, or if no journey runs the script. [TestJourneys] runs a script
 // of this folder directly, or through a script that imports it.
-func steppedIn(root, script, step string) error {
+func findStep(root, script, step string) error {
 	text, err := os.ReadFile(filepath.Join(root, script))
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(string(text), "step('"+step+"'") && !strings.Contains(string(text), "test('"+step+"'") {
+	if !regexp.MustCompile(`(?:step|test)\(\s*'` + regexp.QuoteMeta(step) + `'`).Match(text) {
 		return fmt.Errorf("%s has no %q", script, step)
 	}
 	folder, name := filepath.Split(script)
@@ -198,5 +248,5 @@ func steppedIn(root, script, step string) error {
 			}
 		}
 	}
-	return fmt.Errorf("%s is not run", script)
+	return fmt.Errorf("no journey runs %s", script)
 }

@@ -29,13 +29,13 @@ export async function testCopy(t) {
     await t.waitFor(picture.locator('.own', { hasText: concept }));
   };
 
-  await t.step('a copy is kept on the device, in a demonstration by itself', async () => {
+  await t.step('A demonstration creates a replica in the browser by itself', async () => {
     await t.page.goto('/sync');
     await t.waitFor(t.heading(en('sync_title')));
     await t.waitFor(t.page.getByText(en('phase_current')));
     await t.waitFor(t.page.locator('.truth', { hasText: en('truth_confirmed') }));
   });
-  await t.step('without a network it is worked with, and everything waits', async () => {
+  await t.step('Without a network, a picture and a label wait in the replica', async () => {
     await t.waitFor(t.heading(en('work_title')));
     await t.waitFor(t.page.getByText(en('look_stored')));
     await t.setOffline(true);
@@ -46,7 +46,7 @@ export async function testCopy(t) {
     await t.waitFor(definition(en('sync_only_here'), '1 picture'));
     await t.checkAccessibility('a copy without a network');
   });
-  await t.step('it is there after a start without a network', async () => {
+  await t.step('After a start without a network, the page shows the changes that wait', async () => {
     await t.page.reload();
     await t.waitFor(mark(en('mark_queued')));
     await t.waitFor(picture.locator('.own', { hasText: 'tower' }));
@@ -54,7 +54,7 @@ export async function testCopy(t) {
     checkEqual(await mark(en('mark_confirmed')).count(), 0, 'ticks before the log has said so');
   });
   let id;
-  await t.step('with one it is sent, and confirmed when the log has it', async () => {
+  await t.step('With a network again, the page shows the changes as confirmed once the origin has them', async () => {
     const marksHandle = await t.page.evaluateHandle(collectMarks, name);
     await t.setOffline(false);
     await t.waitFor(mark(en('mark_confirmed')));
@@ -82,7 +82,7 @@ export async function testCopy(t) {
     await t.checkWidth('a copy');
     await t.page.setViewportSize({ width: 1200, height: 800 });
   });
-  await t.step('what the log decides otherwise is listed, and agreed to', async () => {
+  await t.step('The page lists a change that lost to a deletion, until the person accepts that', async () => {
     await t.button(en('sync_work_offline')).click();
     await addLabel('ruin');
     checkEqual((await callApi('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
@@ -96,7 +96,7 @@ export async function testCopy(t) {
     await t.waitFor(conflicts.getByText(en('sync_conflicts_none')));
     await t.waitFor(conflicts.getByText(en('sync_settled')));
   });
-  await t.step('it is removed, and can be kept again', async () => {
+  await t.step('A person removes the replica and creates it again', async () => {
     await t.button(en('sync_remove')).click();
     const question = t.dialog(en('sync_remove_title', { app: await selectedApp(t) }));
     checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
@@ -109,7 +109,7 @@ export async function testCopy(t) {
     await t.button(en('sync_keep')).click();
     await t.waitFor(t.page.getByText(en('phase_current')));
   });
-  await t.step('one that becomes local only takes what waits, and leaves the device', () =>
+  await t.step('The replica of an application that becomes local only sends its changes and is removed', () =>
     toggleLocalOnly(t, { callApi, mark }),
   );
 }

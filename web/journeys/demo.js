@@ -12,43 +12,48 @@ const en = await words('en');
 
 await journey(async (arrive) => {
   const guest = await arrive();
-  await guest.step('a demonstration signs in by itself and shows its application', async () => {
+  await guest.step('A demonstration signs in by itself and shows its application', async () => {
     await guest.page.goto('/apps');
     await guest.waitFor(guest.heading(en('keys')));
     check(/\/apps\/\w+$/.test(guest.page.url()), `the page is at ${guest.page.url()}`);
   });
   const home = new URL(guest.page.url()).pathname;
-  await guest.step('an empty application takes the samples', () => addSamples(guest));
-  await guest.step('a folder is added, and the files that cannot be read are named', () => addFolder(guest));
-  await guest.step('what must not happen would be told', () => checkFaultReports(guest));
-  await guest.step('the page changes its language at once', () => changeLanguages(guest));
+  await guest.step('A person adds the samples to an empty application', () => addSamples(guest));
+  await guest.step('A person adds a folder, and the page names the files that it cannot read', () => addFolder(guest));
+  await guest.step('The journey reports a request to another host, a script and a picture without a description', () =>
+    checkFaultReports(guest),
+  );
+  await guest.step('The page changes its language without loading again', () => changeLanguages(guest));
   await checkDialogs(guest, await words('ar'), 'ar', home);
   await guest.context.close();
 
   const reader = await arrive();
   await reader.page.goto(home);
   await checkDialogs(reader, en, 'en', home);
-  await reader.step('a key is made by keyboard alone', () => createKeyByKeyboard(reader, home));
+  await reader.step('A person creates a key by keyboard alone', () => createKeyByKeyboard(reader, home));
   let key;
-  await reader.step('a key can be replaced', async () => {
+  await reader.step('A person replaces a key', async () => {
     key = await replaceKey(reader, home);
   });
-  await reader.step('the reference tries a call with it', () => tryReference(reader, key));
+  await reader.step('The API reference makes a call with the new key', () => tryReference(reader, key));
   await reader.context.close();
 
   const owner = await arrive();
   await owner.page.goto('/apps');
   await owner.waitFor(owner.heading(en('keys')));
   await testCopy(owner);
-  await owner.step('all pictures of the device are saved to an application, with their concepts', () =>
+  await owner.step('A person saves all pictures of the device to an application, with their concepts', () =>
     savePictures(owner),
   );
-  await owner.step('a saved picture gets the place in its file if that is wanted', () => savePlaces(owner));
+  await owner.step('A saved picture gets the location in its file only if the person wants that', () =>
+    savePlaces(owner),
+  );
   await owner.context.close();
 
   const phoneUser = await arrive({ language: 'ja-JP', touch: true, camera: true });
-  await phoneUser.step('a telephone teaches, by pictures that are chosen and a button that is held', () =>
-    trainByTouch(phoneUser, home),
+  await phoneUser.step(
+    'A person with a telephone trains a model on chosen files and on the camera while holding a button',
+    () => trainByTouch(phoneUser, home),
   );
 });
 
@@ -261,7 +266,7 @@ async function checkDialogs(t, m, language, home) {
     ['/account', () => t.button(m('change_password')), m('change_password')],
     ['/account', () => t.button(m('shortcuts')), m('shortcuts')],
   ];
-  await t.step(`every dialog in ${language}`, async () => {
+  await t.step(`Every dialog in ${language} is accessible and fits a narrow screen`, async () => {
     for (const [path, opener, name] of dialogs) {
       if (new URL(t.page.url()).pathname !== path) await t.page.goto(path);
       await waitForLoad(t);

@@ -19,8 +19,10 @@ await journey(async (arrive) => {
   await mouse.waitUntil(() => localStorage.getItem('copies'));
   const app = await mouse.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   await testPointer(mouse, app, 'the mouse', mousePointer(mouse));
-  await mouse.step('a shape is changed by the keys', () => changeByKeys(mouse, app));
-  await mouse.step('a shape is typed', () => typeShape(mouse, app));
+  await mouse.step('The arrow keys move a handle of a box', () => changeByKeys(mouse, app));
+  await mouse.step('The page searches a typed radius, and Escape restores the previous one', () =>
+    typeShape(mouse, app),
+  );
   await mouse.context.close();
 
   const phone = await arrivePhone(arrive);
@@ -28,7 +30,7 @@ await journey(async (arrive) => {
   await phone.page.goto('/');
   await phone.waitUntil(() => localStorage.getItem('copies'));
   await testPointer(phone, app, 'a finger', await touchPointer(phone));
-  await phone.step('two fingers draw nothing', () => pinch(phone, app));
+  await phone.step('Two fingers draw nothing', () => pinch(phone, app));
   await phone.context.close();
 
   for (const [device, t] of [
@@ -38,7 +40,7 @@ await journey(async (arrive) => {
     await t.page.goto('/');
     await t.waitUntil(() => localStorage.getItem('copies'));
     const pointer = device === 'the mouse' ? mousePointer(t) : await touchPointer(t);
-    await t.step(`${device} draws on a map with WebGL`, () => drawWithWebGL(t, app, pointer));
+    await t.step(`On a map with WebGL, the shape is where ${device} drew it`, () => drawWithWebGL(t, app, pointer));
     await t.context.close();
   }
 });
@@ -61,14 +63,14 @@ function denyWebGL(t) {
 
 async function testPointer(t, app, device, pointer) {
   for (const [n, tool] of ['box', 'circle'].entries()) {
-    await t.step(`a ${tool} drawn by ${device} is searched`, async () => {
+    await t.step(`The page searches the ${tool} that ${device} drew`, async () => {
       for (const [i, moves] of moveCounts.entries()) await drawShape(t, app, tool, pointer, moves, speed(i + n));
     });
-    await t.step(`the handles of a ${tool} are moved by ${device}`, async () => {
+    await t.step(`The page searches the ${tool} after ${device} moved its handles`, async () => {
       for (const [i, moves] of moveCounts.entries()) await moveHandles(t, app, tool, pointer, moves, speed(i + n + 1));
     });
   }
-  await t.step(`Escape and the system stop ${device}`, () => stopDrag(t, app, pointer));
+  await t.step(`Escape or the system cancels a drag by ${device}`, () => stopDrag(t, app, pointer));
 }
 
 function mousePointer(t) {

@@ -322,13 +322,17 @@ await journey((arrive) =>
     const t = await arrive();
     const s = { t, ...places, responses: [] };
     t.context.on('response', (r) => s.responses.push(r));
-    await t.step('another key opens nothing, and is said to', () => pasteWrongKey(s), [401]);
-    await t.step('the key opens the pictures, which come small', () => openPictures(s));
-    await t.step('a label and a picture are taken, and confirmed', () => addLabelAndPicture(s));
-    await t.step('a search is answered at the edge', () => searchAtEdge(s));
-    await t.step('a picture is read, also by a model of the application', () => analysePicture(s));
-    await t.step('the origin is killed, and the work goes on', () => workWithoutOrigin(s));
-    await t.step('the origin is back, and has what was said meanwhile', () => restartOrigin(s));
-    await t.step('the key is gone with the tab', () => reopenWithoutKey(s));
+    await t.step('The edge rejects a wrong key, and the page shows that', () => pasteWrongKey(s), [401]);
+    await t.step('With the right key, the page loads every picture as a thumbnail', () => openPictures(s));
+    await t.step('The origin confirms a label and a picture that were added at the edge', () => addLabelAndPicture(s));
+    await t.step('The edge answers a search as the origin does', () => searchAtEdge(s));
+    await t.step('The browser analyses a picture, and the edge predicts with a model of the application', () =>
+      analysePicture(s),
+    );
+    await t.step('While the origin is killed, the edge stores changes and answers searches', () =>
+      workWithoutOrigin(s),
+    );
+    await t.step('The restarted origin gets the changes that waited at the edge', () => restartOrigin(s));
+    await t.step('A new tab does not have the key', () => reopenWithoutKey(s));
   }),
 );

@@ -23,7 +23,7 @@ const maxMegabytes = 400; // MB that the page may allocate
 await journey(async (arrive) => {
   const first = await arrive();
   let app;
-  await first.step(`there are ${inputs} pictures`, async () => {
+  await first.step(`The application has ${inputs} pictures`, async () => {
     await first.page.goto('/apps');
     await first.waitFor(first.heading(m('keys')));
     app = new URL(first.page.url()).pathname.split('/')[2];
@@ -38,21 +38,21 @@ await journey(async (arrive) => {
   await reader.context.close();
 
   const replicaUser = await arrive();
-  await replicaUser.step('a copy is kept on the device', async () => {
+  await replicaUser.step('The browser downloads a replica', async () => {
     await replicaUser.page.goto('/sync');
     await replicaUser.page
       .getByText(m('phase_current'))
       .first()
       .waitFor({ timeout: timeoutMillis + 10 * inputs });
   });
-  await measureGrid(replicaUser, app, 'with a copy');
+  await measureGrid(replicaUser, app, 'with a replica');
 });
 
 /** Looks at the grid, scrolls in it and jumps. */
 async function measureGrid(t, app, setup) {
   let pid;
   await t.page.setViewportSize(size);
-  await t.step(`the first screen ${setup}`, async () => {
+  await t.step(`The grid shows its first screen ${setup}`, async () => {
     const showGrid = async () => {
       await t.page.goto(`/${app}/inputs`);
       await waitForPictures(t);
@@ -68,12 +68,14 @@ async function measureGrid(t, app, setup) {
     if (isTimed) check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
     if (process.env.ALONE) check(seconds < 2, `${seconds} s until the first screen`);
   });
-  await t.step(`scrolling ${setup}`, async () => {
+  await t.step(`The grid scrolls smoothly ${setup}`, async () => {
     const { drawn, dropped } = await checkSmoothness(t, `scrolling ${setup}`, (trace) => trace.scroll(pixels, 1200));
     if (process.env.ALONE) check(dropped * 100 <= drawn + dropped, `${dropped} frames of ${drawn + dropped} dropped`);
   });
-  await t.step(`jumping ${setup}`, () => checkSmoothness(t, `jumping ${setup}`, () => jumpThroughDays(t)));
-  await t.step(`memory ${setup}`, async () => {
+  await t.step(`The grid jumps between days smoothly ${setup}`, () =>
+    checkSmoothness(t, `jumping ${setup}`, () => jumpThroughDays(t)),
+  );
+  await t.step(`The grid needs little memory ${setup}`, async () => {
     const { resident, own } = await memory(pid);
     const [heap, nodes] = await t.page.evaluate(() => [
       performance.memory.usedJSHeapSize / 2 ** 20,

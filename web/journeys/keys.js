@@ -16,16 +16,16 @@ const maxExtraStops = 160;
 await journey(async (arrive) => {
   const t = await arrive({ camera: true });
   let app;
-  await t.step('there is a demonstration', async () => {
+  await t.step('The browser gets a replica of the demonstration', async () => {
     await t.page.goto('/');
     await t.waitUntil(() => localStorage.getItem('copies'));
     app = await t.page.evaluate(() => `/${JSON.parse(localStorage.getItem('copies'))[0].id}`);
   });
-  await t.step('the keys of Inputs', () => checkGridKeys(t, app));
-  await t.step('the keys of an input', () => checkInputKeys(t, app));
-  await t.step('the keys of the map', () => checkMapKeys(t, app));
-  await t.step('the keys of Label next', () => checkNextKeys(t, app));
-  await t.step('a key that is held teaches', () => holdTrainingKey(t, app));
+  await t.step('The keys of the Inputs page move, select, label, delete and search', () => checkGridKeys(t, app));
+  await t.step('The keys of an input open it, show its neighbours and close it', () => checkInputKeys(t, app));
+  await t.step('The keys of the map choose its tools', () => checkMapKeys(t, app));
+  await t.step('The keys of Label next skip, go back, answer and undo', () => checkNextKeys(t, app));
+  await t.step('Holding a key adds pictures of the camera to a concept', () => holdTrainingKey(t, app));
   const pages = [
     '/',
     `${app}/inputs`,
@@ -36,7 +36,7 @@ await journey(async (arrive) => {
   ];
   pages.push(`${app}/concepts`, `/apps${app}`, '/sync', '/account');
   for (const path of pages)
-    await t.step(`Tab through ${path.replace(app, '/:app').split('?')[0]}`, () => tabThrough(t, path));
+    await t.step(`Tab reaches every control of ${path.replace(app, '/:app').split('?')[0]}`, () => tabThrough(t, path));
 });
 
 /** Returns the number of the focused cell of the grid, or -1 if no cell has the focus. */

@@ -17,7 +17,7 @@ await journey(async (arrive) => {
   const shownLabels = []; // labels that the page showed: { id, key }; unsure: the tab was killed after the press, so the label may be lost
   await t.context.exposeBinding('reportLabel', (_, label) => shownLabels.push(label));
   let [app, callApi, concepts] = [];
-  await t.step('there are pictures to label, and a copy', async () => {
+  await t.step('The application has pictures to label, and the browser has a replica', async () => {
     await t.page.goto('/');
     await t.waitUntil(() => localStorage.getItem('copies'));
     app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
@@ -30,7 +30,7 @@ await journey(async (arrive) => {
   });
   for (const isOffline of [false, true]) {
     await t.step(
-      `${pictures} are labelled and the tab is killed ${kills} times, ${isOffline ? 'without' : 'with'} a network`,
+      `A person labels ${pictures} pictures and the tab is killed ${kills} times, ${isOffline ? 'without' : 'with'} a network`,
       async () => {
         await t.setOffline(isOffline);
         const initialCount = shownLabels.length;
@@ -43,7 +43,7 @@ await journey(async (arrive) => {
       },
     );
   }
-  await t.step('all that was drawn as said is there', async () => {
+  await t.step('The origin has every label that the page has shown as stored', async () => {
     await t.page.goto(`/${app}/next?model=${model}`);
     await t.setOffline(false);
     const statesById = new Map(); // by picture: its possible final labels, by concept

@@ -289,13 +289,17 @@ function forgetRefusals(t) {
 await journey(async (arrive) => {
   const t = await arrive();
   const s = { t };
-  await t.step('a copy on this device belongs to the account that made it', () => makeCopy(s));
-  await t.step('an expired session is not a sign-out: the copy opens without a network', () => expire(s));
-  await t.step('a sign-out names the changes that wait, and offers to keep them first', () => keep(s));
-  await t.step('after a sign-out the copy does not open without a network', () => openSignedOut(s));
-  await t.step('another account neither opens the copy nor sends its changes', () => comeAsOther(s));
-  await t.step('the next session of its account sends them', () => comeBack(s));
-  await t.step('a sign-out removes everything from this device, also from other tabs', () => remove(s));
-  await t.step('an earlier copy gets the account of the next session that owns its application', () => claim(s));
-  await t.step('a deleted account leaves nothing, and the copy of another account stays', () => deleteAccount(s));
+  await t.step('A replica belongs to the account that created it', () => makeCopy(s));
+  await t.step('After the session has expired, the replica still opens without a network', () => expire(s));
+  await t.step('A sign-out lists the changes that wait, and offers to keep them', () => keep(s));
+  await t.step('After a sign-out, the replica does not open without a network', () => openSignedOut(s));
+  await t.step('Another account cannot open the replica and does not send its changes', () => comeAsOther(s));
+  await t.step('The next session of the first account sends the changes', () => comeBack(s));
+  await t.step('A sign-out removes all data of the account from the device, also from other tabs', () => remove(s));
+  await t.step('The replica of an earlier version gets the account of the next session that owns its application', () =>
+    claim(s),
+  );
+  await t.step('A deleted account leaves no data on the device, and the replica of another account stays', () =>
+    deleteAccount(s),
+  );
 });

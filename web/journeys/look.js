@@ -7,29 +7,27 @@ const edge = process.env.EDGE;
 
 await journey(async (arrive) => {
   const guest = await arrive({ camera: true, otherOrigins: [edge] });
-  await guest.step('the recogniser comes, and says how far it is', () => waitForRecogniser(guest));
-  await guest.step('a dropped picture is read on the device', () => analysePicture(guest));
-  await guest.step('names are in any language at once', () => changeLanguages(guest));
-  await guest.step('browser, origin and edge give the same hashes', () => compareHashes(guest));
-  await guest.step('what is no picture is refused in words', () => dropBadFiles(guest));
-  await guest.step('two concepts are taught, trained and seen', () => trainConcepts(guest));
-  await guest.step('similar pictures are found among those that are kept', () => findSimilar(guest));
-  await guest.step('the camera is read as it runs', () => analyseCamera(guest));
-  await guest.step('the page can be installed', () => checkInstallability(guest));
-  await guest.step('keys do what buttons do', () => pressShortcuts(guest));
-  await guest.step('it starts without a network, with everything there', () => startOffline(guest));
-  await guest.step('everything is forgotten when that is wanted', () => deleteEverything(guest));
+  await guest.step('The page shows the progress of loading the recogniser', () => waitForRecogniser(guest));
+  await guest.step('The browser analyses a dropped picture itself', () => analysePicture(guest));
+  await guest.step('The page shows the names of concepts in another language at once', () => changeLanguages(guest));
+  await guest.step('Browser, origin and edge compute the same hashes', () => compareHashes(guest));
+  await guest.step('The page explains that it cannot read a dropped file', () => dropBadFiles(guest));
+  await guest.step('The browser trains two concepts and recognises them', () => trainConcepts(guest));
+  await guest.step('The page lists the stored pictures that are similar', () => findSimilar(guest));
+  await guest.step('The browser analyses the pictures of the running camera', () => analyseCamera(guest));
+  await guest.step('The browser can install the page as an app', () => checkInstallability(guest));
+  await guest.step('The keys of the page do the same as its buttons', () => pressShortcuts(guest));
+  await guest.step('Without a network, the page starts with all its pictures and concepts', () => startOffline(guest));
+  await guest.step('The page deletes all its data if the person confirms that', () => deleteEverything(guest));
 
   const serverUser = await arrive();
-  await serverUser.step('the server answers until the recogniser can, if that is wanted', () =>
+  await serverUser.step('The server analyses pictures until the recogniser has loaded, if the person wants that', () =>
     analyseAtServer(serverUser),
   );
   await serverUser.context.close();
 
   const noCameraUser = await arrive({ storage: { language: 'ar' } });
-  await noCameraUser.step('a camera that may not be used is said to be one, from the right', () =>
-    denyCamera(noCameraUser),
-  );
+  await noCameraUser.step('In Arabic, the page reports that it may not use the camera', () => denyCamera(noCameraUser));
 });
 
 /** Reads the concepts that the page shows for a picture: the name, or its translation into `language`, and the value. */

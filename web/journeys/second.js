@@ -9,10 +9,10 @@ await journey((arrive) =>
   demonstration(2, async (places) => {
     const t = await arrive({ language: 'ar-EG' });
     const s = { t, ...places };
-    await t.step('two edges have what the origin has', () => waitForEdges(s));
-    await t.step('without the origin an edge takes a label', () => labelAtEdge(s));
-    await t.step('with it the label comes to the other edge and to the page', () => waitForLabel(s));
-    await t.step('a page begins though the origin has fallen silent', () => openWhileFrozen(s));
+    await t.step('Two edges get the pictures of the origin', () => waitForEdges(s));
+    await t.step('An edge stores a label while the origin is stopped', () => labelAtEdge(s));
+    await t.step('The restarted origin sends the label to the other edge and to the page', () => waitForLabel(s));
+    await t.step('The page starts while the origin does not answer', () => openWhileFrozen(s));
   }),
 );
 

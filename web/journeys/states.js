@@ -172,7 +172,7 @@ async function dropBeforeLoad(arrive, m) {
     await gate;
     await route.continue().catch(() => {}); // the page may be closed
   });
-  await t.step('a picture is taken before the recogniser has loaded', async () => {
+  await t.step('The page accepts a picture before the recogniser has loaded', async () => {
     await t.page.goto('/look');
     const chooseButton = t.button(m('look_choose'));
     await t.waitFor(chooseButton);
@@ -200,7 +200,7 @@ async function denyStorage(arrive, m, app) {
     for (const name of ['getDirectory', 'estimate', 'persist', 'persisted'])
       navigator.storage[name] = async () => refuse();
   });
-  await t.step('a browser that stores nothing shows every page', async () => {
+  await t.step('The pages work in a browser that denies them storage', async () => {
     await t.page.goto('/look');
     await t.waitFor(t.button(m('look_choose')));
     await t.page.goto(`/${app}/inputs`);
@@ -219,12 +219,20 @@ await journey(async (arrive) => {
   await t.waitUntil(() => localStorage.getItem('copies'));
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   await denyStorage(arrive, m, app);
-  await t.step('filters that cannot be read find nothing', () => clearUnreadFilters(t, m, app));
-  await t.step('an application or a page that does not exist leads on', () => openMissingPages(t, m, app));
-  await t.step('absent labels look absent in the table', () => checkAbsentLabel(t, m, app));
-  await t.step('a deleted picture is left alone', () => deletePicture(t, m, app));
-  await t.step('a narrow page has its search field, and names below their languages', () => checkNarrowPage(t, m, app));
-  await t.step('the keys of a page are listed on it alone', () => checkShortcuts(t, m, app));
-  await t.step('without a network the side bar stays', () => goOffline(t, m, app));
-  await t.step('a search without results offers to clear its filters', () => clearEmptySearch(t, m, app));
+  await t.step('The page shows no pictures for filters that it cannot read, and clears them', () =>
+    clearUnreadFilters(t, m, app),
+  );
+  await t.step('The page for a missing application or an unknown URL links to an existing page', () =>
+    openMissingPages(t, m, app),
+  );
+  await t.step('The table strikes through the label of an absent concept', () => checkAbsentLabel(t, m, app));
+  await t.step('The tile of a deleted picture has no controls, and the next tile gets the focus', () =>
+    deletePicture(t, m, app),
+  );
+  await t.step('A narrow page has a wide search field, and shows names below their languages', () =>
+    checkNarrowPage(t, m, app),
+  );
+  await t.step('The list of shortcuts has only the shortcuts of its page', () => checkShortcuts(t, m, app));
+  await t.step('Without a network, the side bar has the same entries', () => goOffline(t, m, app));
+  await t.step('A search without results offers to clear its filters', () => clearEmptySearch(t, m, app));
 });

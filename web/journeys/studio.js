@@ -39,7 +39,7 @@ async function openPictures(s) {
 /** Another person has a telephone and a browser that asks for Arabic. */
 async function openInArabic(s, arrive) {
   const t = await arrive({ language: 'ar-EG', touch: true });
-  await t.step('who reads Arabic is spoken to in it', async () => {
+  await t.step('A browser that asks for Arabic gets the pages in Arabic', async () => {
     await t.page.setViewportSize({ width: 360, height: 740 });
     await t.page.goto('/');
     await t.waitFor(t.heading((await words('ar'))('look_first_title_touch'))); // a finger cannot drag files, so the title differs
@@ -109,19 +109,27 @@ await journey((arrive) =>
   demonstration(1, async ({ edges: [edge], ...places }) => {
     const t = await arrive({ camera: true });
     const s = { t, edge, ...places };
-    await t.step('it is there at once, and reaches nobody', () => checkStart(s));
-    await t.step('there are pictures, with what is in them and where they were', () => openPictures(s));
+    await t.step('The demonstration starts within its time and connects to no other host', () => checkStart(s));
+    await t.step('The pages show the pictures with their concepts and, on a map, their locations', () =>
+      openPictures(s),
+    );
     await openInArabic(s, arrive);
-    await t.step('everything is in Arabic and Japanese at once', () => changeLanguages(s));
-    await t.step('a picture finds its like, and its copy', () => findSimilar(s));
-    await t.step('place, concept and likeness are one request, in three programs', () => searchByClauses(s));
-    await t.step('a pasted command is answered alike at the edge', () => runExample(s));
-    await t.step('without a network it starts, and takes a picture', () => goOffline(s));
-    await t.step('a model is taught, trained, judged and tried', () => trainModel(s));
-    await t.step('the camera is read as it runs', () => analyseCamera(s));
-    await t.step('what was wrong is corrected, and it is trained again', () => correctLabel(s));
-    await t.step('labels and a deletion wait, and outlast the tab', () => editOffline(s));
-    await t.step('with a network everything is sent, and confirmed when it is', () => goOnline(s));
+    await t.step('The page changes to Arabic and to Japanese without loading again', () => changeLanguages(s));
+    await t.step('A search by a picture finds its copy, and similar pictures in the order of a scan', () =>
+      findSimilar(s),
+    );
+    await t.step('A search by concept, location and similarity is one request, shown as three programs', () =>
+      searchByClauses(s),
+    );
+    await t.step('Origin and edge give the same answer to a copied command', () => runExample(s));
+    await t.step('Without a network, the page starts and accepts a picture', () => goOffline(s));
+    await t.step('The page trains a model, shows its evaluation and predicts with it', () => trainModel(s));
+    await t.step('The trained model predicts for the pictures of the running camera', () => analyseCamera(s));
+    await t.step('A person corrects a wrong label, and the page trains a second version', () => correctLabel(s));
+    await t.step('Labels and a deletion wait in the replica, also after the tab was closed', () => editOffline(s));
+    await t.step('With a network again, the page sends all changes and then shows them as confirmed', () =>
+      goOnline(s),
+    );
     checkEqual(await s.remoteAddresses(), [], 'addresses of others');
   }),
 );

@@ -81,12 +81,12 @@ await journey(
   async (arrive) => {
     const t = await arrive({ language: 'en-GB' });
     const names = {};
-    await t.step('there is something to see', () => prepareNames(t, names));
-    await t.step('the browser has a font with Japanese characters', () => checkJapaneseFont(t));
+    await t.step('The browser gets a replica with inputs and a model', () => prepareNames(t, names));
+    await t.step('The browser has a font with Japanese characters', () => checkJapaneseFont(t));
     await checkPages(t, pages, names, ['account', 'concepts', 'sync']);
-    await t.step('a missing thing has its message', () => openMissingPages(t, names));
-    await t.step('in a hurry nothing goes wrong', () => hurryThroughPages(t, names));
-    await t.step('pages that were left are let go of', () => checkMemory(t, names));
+    await t.step('The pages show a message for each missing thing', () => openMissingPages(t, names));
+    await t.step('Pages that are left before they have loaded cause no fault', () => hurryThroughPages(t, names));
+    await t.step('The browser frees the memory of pages that were left', () => checkMemory(t, names));
     await t.context.close();
     if (!process.env.DOOR) return;
     setOrigin(process.env.DOOR);
@@ -139,7 +139,7 @@ async function checkPages(t, pageSet, names, detours) {
       const checks = combinations(turn, code);
       if (!checks.length) continue;
       const faults = [];
-      await t.step(`the page ${name} in ${code}`, async () => {
+      await t.step(`The page ${name} in ${code} is accessible and cuts no text`, async () => {
         let isOpen = false;
         for (const { size, colour, first } of checks) {
           await t.page.setViewportSize(size);

@@ -16,18 +16,18 @@ const gif = Buffer.from(`47494638396101000100800000ff00000000ff${picture('020244
 
 await journey(async (arrive) => {
   const t = await arrive();
-  await t.step('a dropped video is recognised on the device, frame by frame', () => recogniseVideo(t));
-  await t.step('keys go from frame to frame, and play', () => stepFrames(t));
-  await t.step('a concept shows where it is', () => pickConcept(t));
-  await t.step('a frame is saved, and is among the pictures', () => saveFrame(t));
-  await t.step('an animation is a video that the browser does not play', () => dropAnimation(t));
-  await t.step('a damaged video is refused in words', () => dropDamagedVideo(t));
-  await t.step('on a narrow page, in German, it fits', () => checkNarrowPage(t));
+  await t.step('The browser analyses a dropped video itself, frame by frame', () => recogniseVideo(t));
+  await t.step('The keys go from frame to frame, and play and pause the video', () => stepFrames(t));
+  await t.step('The page shows the times at which a picked concept occurs', () => pickConcept(t));
+  await t.step('A saved frame is among the pictures of the application', () => saveFrame(t));
+  await t.step('The page shows the frames of an animation without a player', () => dropAnimation(t));
+  await t.step('The page explains that a video is damaged', () => dropDamagedVideo(t));
+  await t.step('In German, the page with a video fits a narrow screen', () => checkNarrowPage(t));
   if (!existsSync(sharedFolder)) return;
-  await t.step('every frame shows what its table says', () => checkLabels(t, 'slides-h264.mp4'));
-  await t.step('a video that the browser cannot play shows its frames', () => checkUnplayableVideo(t));
-  await t.step('a video that lies on its side stands upright', () => checkRotation(t));
-  await t.step('a video that cannot be read says why', () => checkErrors(t));
+  await t.step('The frames of a film show the concepts in its table', () => checkLabels(t, 'slides-h264.mp4'));
+  await t.step('The page shows the frames of a video that the browser cannot play', () => checkUnplayableVideo(t));
+  await t.step('The page shows a rotated video upright', () => checkRotation(t));
+  await t.step('The page shows why it cannot read a video', () => checkErrors(t));
 });
 
 /** Returns the bytes of a video. */
