@@ -56,7 +56,7 @@ CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./
 	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/cli|server/collection|server/location|program|conformance)$$')
 
 # Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
-SINGLE := TestCopiesLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
+SINGLE := TestReplicaEqualsFoldLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
 
 # Tests of the programs that run several goroutines. Most commands run one at a time.
 RACED := TestKill|TestFault|TestDamage|TestTenants|TestHostile|TestSSRF|TestLoad|TestLeaks|TestBombs|TestDeletedKeys|TestSameInModule|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People|Fleet|SnapshotWaits|Idle|Strangers|Replaced|Detach|GivenUp|NoTime|LookedAfter|Networks

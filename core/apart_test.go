@@ -144,8 +144,8 @@ func TestOneApplication(t *testing.T) {
 	}
 }
 
-// TestOneApplicationReadsTheRegister: the engine of one application reads changes of the register, and cannot write to it.
-func TestOneApplicationReadsTheRegister(t *testing.T) {
+// TestOneApplicationOnlyReadsRegister: the engine of one application reads changes of the register, and cannot write to it.
+func TestOneApplicationOnlyReadsRegister(t *testing.T) {
 	a := newApart(t)
 	ctx := t.Context()
 	name, hash := "other", auth.HashKey(a.key)
@@ -197,8 +197,8 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	}
 }
 
-// TestDeletedApart deletes an application that has its own engine.
-func TestDeletedApart(t *testing.T) {
+// TestDeletedWithOwnEngine deletes an application that has its own engine.
+func TestDeletedWithOwnEngine(t *testing.T) {
 	a := newApart(t)
 	a.Round(t)
 	if err := a.control.DeleteApp(t.Context(), register.Caller{}, a.app.ID); err != nil {
@@ -232,8 +232,8 @@ func TestDeletedApart(t *testing.T) {
 	}
 }
 
-// TestOpenOneChecks: an engine of an application that does not exist cannot be opened.
-func TestOpenOneChecks(t *testing.T) {
+// TestOpenOneRefusesMissingApplication: an engine of an application that does not exist cannot be opened.
+func TestOpenOneRefusesMissingApplication(t *testing.T) {
 	for _, id := range []string{"none", "0123456789abcdef0123456789abcdef"} {
 		o := newFixture(t).o
 		o.App = id

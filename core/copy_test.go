@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/core"
 )
 
-// TestCopyWritesNothingItself: a replica that has no entries of its origin's log issues no operation by itself, however often
-// the engine steps.
-func TestCopyWritesNothingItself(t *testing.T) {
+// TestEmptyReplicaIssuesNoOperations: a replica that has no entries of its origin's log issues no operation by itself, however often the
+// engine steps.
+func TestEmptyReplicaIssuesNoOperations(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
 	c.take(t)

@@ -267,8 +267,8 @@ func TestKillDeletions(t *testing.T) {
 	}
 }
 
-// TestDeletionUnderCalls deletes an application while calls and tasks are in progress. They end and write nothing.
-func TestDeletionUnderCalls(t *testing.T) {
+// TestDeletionEndsCalls deletes an application while calls and tasks are in progress. They end and write nothing.
+func TestDeletionEndsCalls(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 12, 2000) {
 		r := rand.New(rand.NewPCG(seed, 11))
@@ -317,8 +317,8 @@ func TestDeletionUnderCalls(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileFull deletes an application while the store is full.
-func TestDeletedWhileFull(t *testing.T) {
+// TestDeletedWhileStoreIsFull deletes an application while the store is full.
+func TestDeletedWhileStoreIsFull(t *testing.T) {
 	store := &fullStore{Store: kvtest.OrLate(t, memkv.New())}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	d := doom(t, w, func(n int) int { return n })

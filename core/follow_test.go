@@ -31,11 +31,11 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestLate: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake. The tests left out read
-// the sources, or write to disks.
-func TestLate(t *testing.T) {
+// TestSuiteOnLateStore runs the tests of this package on a store that shows a commit as late as its wait returns, and lets each Apply
+// overtake. The tests left out read the sources, or write to disks.
+func TestSuiteOnLateStore(t *testing.T) {
 	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test",
-		"^Test(Late.*|Follow|TrainingKilled|Kill.*|EmptiedCopyLeavesNothingOnDisk|Sizes|InterfacesAreSmall|NoBools|CoreStartsNoGoroutine|CodecsAreGenerated|ImportsPointInward|WorldIsLent|ModulesAreRecentEnough)$")
+		"^Test(.*OnLateStore|RoleChanges|VersionOfOfflineReplicaIsRetrained|TrainingKilled|Kill.*|EmptiedReplicaLeavesNothingOnDisk|Sizes|InterfacesAreSmall|NoBools|CoreStartsNoGoroutine|CodecsAreGenerated|ImportsPointInward|OnlySystemUsesTheOS|ModulesAreRecentEnough)$")
 }
 
 // machine is one of two machines of a cluster.
@@ -57,9 +57,9 @@ func (m *machine) next(t testing.TB) bool {
 	return true
 }
 
-// TestFollow: two machines have the same applications, and change their roles at random moments, while clients write. At each change both have
-// the same states and the same logs, with every acknowledged write, and no name has two contents.
-func TestFollow(t *testing.T) {
+// TestRoleChanges: two machines have the same applications, and change their roles at random moments, while clients write. At each change
+// both have the same states and the same logs, with every acknowledged write, and no name has two contents.
+func TestRoleChanges(t *testing.T) {
 	for seed := range testkit.Seeds(t, 8, 20) {
 		changeRoles(t, seed, testkit.Size(t, 5, 20, 60, 1000))
 	}
@@ -284,9 +284,9 @@ func (w *writers) read(i int, p *partition.Origin) error {
 	})
 }
 
-// TestLatePrograms runs random programs of calls over a store that shows each commit at once, and over one that shows it late. The answers and
-// all that the stores hold are equal.
-func TestLatePrograms(t *testing.T) {
+// TestProgramsOnLateStore runs random programs of calls over a store that shows each commit at once, and over one that shows it late. The
+// answers and all that the stores hold are equal.
+func TestProgramsOnLateStore(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 300, 10_000) {
 		plain := memkv.New()

@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestTokensOver ends two generations of an application's tokens. For operations of an edge it checks whether their token had ended when
-// they were created.
-func TestTokensOver(t *testing.T) {
+// TestOperationsOfEndedTokens ends two generations of an application's tokens. For operations of an edge it checks whether their token had
+// ended when they were created.
+func TestOperationsOfEndedTokens(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := t.Context()

@@ -12,9 +12,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestImportedHeadAndAnotherNetwork changes the network while a version has an imported head. The version has no inputs for training, so
+// TestNetworkChangeWithImportedHead changes the network while a version has an imported head. The version has no inputs for training, so
 // the change completes without it. The model then answers why it does not predict, and predicts after its next training.
-func TestImportedHeadAndAnotherNetwork(t *testing.T) {
+func TestNetworkChangeWithImportedHead(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	r := &renewing{TB: t, World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), old, nil, nil)}
 	r.add(4, map[string]string{"red.png": "warm", "blue.png": "cold"})

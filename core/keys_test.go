@@ -19,9 +19,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestDeletedKeysLetNobodyIn deletes keys singly, by replacing them, or with their application, while callers read and write with them.
+// TestDeletedKeysAreRejected deletes keys singly, by replacing them, or with their application, while callers read and write with them.
 // Once a deletion is acknowledged, requests that begin later are rejected.
-func TestDeletedKeysLetNobodyIn(t *testing.T) {
+func TestDeletedKeysAreRejected(t *testing.T) {
 	const callers = 4
 	for seed := range testkit.Seeds(t, 60, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 19))

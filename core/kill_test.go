@@ -280,8 +280,8 @@ func (k *killing) pictureOf(id string) blob.Hash {
 	return in.Blob
 }
 
-// TestStepsEnd checks that a closed engine hands out no tasks and runs no steps.
-func TestStepsEnd(t *testing.T) {
+// TestClosedEngineRunsNoSteps checks that a closed engine hands out no tasks and runs no steps.
+func TestClosedEngineRunsNoSteps(t *testing.T) {
 	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	if err := w.Engine.Close(); err != nil {
 		t.Fatal(err)

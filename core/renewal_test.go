@@ -143,12 +143,12 @@ func (r *renewing) base() [32]byte {
 	return h.Base
 }
 
-// TestAnotherNetwork changes the network of an application and kills the program twice meanwhile. Searches and predictions work throughout,
-// and nothing is lost.
-func TestAnotherNetwork(t *testing.T) { changeNetwork(t, 30) }
+// TestNetworkChangeSurvivesKills changes the network of an application and kills the program twice meanwhile. Searches and predictions work
+// throughout, and nothing is lost.
+func TestNetworkChangeSurvivesKills(t *testing.T) { changeNetwork(t, 30) }
 
-// TestAnotherNetworkUnderMany does the same with 1,000 inputs. The command make soak LAW=AnotherNetworkUnderMany runs it with 10,000.
-func TestAnotherNetworkUnderMany(t *testing.T) {
+// TestNetworkChangeOfManyInputs does the same with 1,000 inputs. The command make soak LAW=AnotherNetworkUnderMany runs it with 10,000.
+func TestNetworkChangeOfManyInputs(t *testing.T) {
 	switch {
 	case testkit.Soaking():
 		changeNetwork(t, 10_000)
@@ -235,9 +235,9 @@ func changeNetwork(t *testing.T, inputs int) {
 	r.check()
 }
 
-// TestAnotherNetworkWithoutAPicture deletes the picture of a training's input before the new network sees it. The application changes its
+// TestNetworkChangeWithoutPicture deletes the picture of a training's input before the new network sees it. The application changes its
 // network all the same, without that input.
-func TestAnotherNetworkWithoutAPicture(t *testing.T) {
+func TestNetworkChangeWithoutPicture(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	r := &renewing{TB: t, World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), old, nil, nil)}
 	r.add(3, map[string]string{"red.png": "warm", "blue.png": "cold"})
@@ -295,9 +295,9 @@ func TestAnotherNetworkWithoutAPicture(t *testing.T) {
 	}
 }
 
-// TestCopyFollowsAnotherNetwork changes the network of an origin while a replica of its application is open. The replica has both networks.
-// It answers as the origin does before the change, after it and after a restart.
-func TestCopyFollowsAnotherNetwork(t *testing.T) {
+// TestReplicaFollowsNetworkChange changes the network of an origin while a replica of its application is open. The replica has both
+// networks. It answers as the origin does before the change, after it and after a restart.
+func TestReplicaFollowsNetworkChange(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	c := apitest.NewCopy(t, old, nil)
 	origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
@@ -345,9 +345,9 @@ func TestCopyFollowsAnotherNetwork(t *testing.T) {
 	same("after a restart")
 }
 
-// TestLateVersion trains a version at a replica that is offline while its origin changes the network. The origin trains the version again
-// when it arrives, with the same inputs.
-func TestLateVersion(t *testing.T) {
+// TestVersionOfOfflineReplicaIsRetrained trains a version at a replica that is offline while its origin changes the network. The origin
+// trains the version again when it arrives, with the same inputs.
+func TestVersionOfOfflineReplicaIsRetrained(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	c := apitest.NewCopy(t, old, nil)
 	origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
@@ -376,9 +376,9 @@ func TestLateVersion(t *testing.T) {
 	}
 }
 
-// TestRenewalOfDuplicates re-embeds inputs that have the same picture and therefore one derived record. The index agrees with the records
-// after each task.
-func TestRenewalOfDuplicates(t *testing.T) {
+// TestReembeddingOfDuplicates re-embeds inputs that have the same picture and therefore one derived record. The index agrees with the
+// records after each task.
+func TestReembeddingOfDuplicates(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	r := &renewing{TB: t, World: apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), old, nil, nil)}
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
@@ -407,9 +407,10 @@ func TestRenewalOfDuplicates(t *testing.T) {
 	}
 }
 
-// TestCopyLacksANetwork pulls a change of the network to replicas whose program has only one of the two networks. Without the next network
-// the replica stops pulling and answers as before. Without the old one it finds nothing before the change, and everything after it.
-func TestCopyLacksANetwork(t *testing.T) {
+// TestReplicaWithoutNetworkStopsPulling pulls a change of the network to replicas whose program has only one of the two networks. Without
+// the next network the replica stops pulling and answers as before. Without the old one it finds nothing before the change, and everything
+// after it.
+func TestReplicaWithoutNetworkStopsPulling(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	for _, program := range []*predict.Set{old, next} {
 		c := apitest.NewCopy(t, old, nil)

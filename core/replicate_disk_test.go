@@ -34,9 +34,9 @@ func leaks(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestEmptiedCopyLeavesNothingOnDisk empties a replica on disk, at once or after a crash and a restart, and scans the store's files for its
-// data.
-func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
+// TestEmptiedReplicaLeavesNothingOnDisk empties a replica on disk, at once or after a crash and a restart, and scans the store's files for
+// its data.
+func TestEmptiedReplicaLeavesNothingOnDisk(t *testing.T) {
 	for _, way := range []string{"at once", "after a crash"} {
 		t.Run(way, func(t *testing.T) {
 			dir := t.TempDir()

@@ -84,8 +84,8 @@ func (c *appReplica) compare(t testing.TB) {
 	}
 }
 
-// TestRegister checks that a replica gets every change of its application, and nothing of another application.
-func TestRegister(t *testing.T) {
+// TestReplicaGetsChangesOfItsApplication checks that a replica gets every change of its application, and nothing of another application.
+func TestReplicaGetsChangesOfItsApplication(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := t.Context()
@@ -149,9 +149,9 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestOpenings: a process has one opening for all its logs, also for those that it opens later, and for its app records. Reopen and the next
-// process draw another one, for all logs. It does not show the random bytes from which the writers come.
-func TestOpenings(t *testing.T) {
+// TestLogsShareOneOpening: a process has one opening for all its logs, also for those that it opens later, and for its app records. Reopen
+// and the next process draw another one, for all logs. It does not show the random bytes from which the writers come.
+func TestLogsShareOneOpening(t *testing.T) {
 	l := newFixture(t)
 	seen, random := map[log.Epoch]bool{}, map[[16]byte]bool{}
 	var apps []string
@@ -351,9 +351,9 @@ func (c *appReplica) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
 	}
 }
 
-// TestGoneRegisterEmpties applies the app record of a deleted application. The replica deletes all data of the application, including
-// pending operations, and stays empty when an older record arrives.
-func TestGoneRegisterEmpties(t *testing.T) {
+// TestAppRecordOfDeletedAppEmptiesReplica applies the app record of a deleted application. The replica deletes all data of the application,
+// including pending operations, and stays empty when an older record arrives.
+func TestAppRecordOfDeletedAppEmptiesReplica(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for way := range 3 {
 		l := newFixture(t)
@@ -388,9 +388,9 @@ func TestGoneRegisterEmpties(t *testing.T) {
 	}
 }
 
-// TestKillEmptiedCopies cuts the power while a replica is emptied. If the app record survived, PurgeDeleted completes the deletion after
+// TestKillEmptiedReplicas cuts the power while a replica is emptied. If the app record survived, PurgeDeleted completes the deletion after
 // the restart. Otherwise the record is applied again.
-func TestKillEmptiedCopies(t *testing.T) {
+func TestKillEmptiedReplicas(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for seed := range testkit.Seeds(t, 6, 2000) {
 		r := rand.New(rand.NewPCG(seed, 72))
@@ -428,9 +428,9 @@ func TestKillEmptiedCopies(t *testing.T) {
 	}
 }
 
-// TestDeletedKeysSurviveKills cuts the power after each app record that a replica applies. After the restart the replica has exactly the
-// keys of that record, so a deleted key admits nobody.
-func TestDeletedKeysSurviveKills(t *testing.T) {
+// TestDeletedKeysStayDeletedAfterKills cuts the power after each app record that a replica applies. After the restart the replica has
+// exactly the keys of that record, so a deleted key admits nobody.
+func TestDeletedKeysStayDeletedAfterKills(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 2000) {
 		r := rand.New(rand.NewPCG(seed, 73))
 		l := newFixture(t)
@@ -462,9 +462,9 @@ func TestDeletedKeysSurviveKills(t *testing.T) {
 	}
 }
 
-// TestEngineTakesRegister serves a replica. Once it applied an app record without a key, it refuses that key. It does not serve a deleted
+// TestReplicaObeysAppRecord serves a replica. Once it applied an app record without a key, it refuses that key. It does not serve a deleted
 // application.
-func TestEngineTakesRegister(t *testing.T) {
+func TestReplicaObeysAppRecord(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	c := copyOf(t, e)

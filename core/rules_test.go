@@ -178,9 +178,9 @@ var exempt = []string{
 	"core/log/field/gen", "wasm/host/huge_linux.go",
 }
 
-// TestWorldIsLent bans the direct use of clock, randomness, file system and dialler, since
-// the simulations and fault tests replace all four.
-func TestWorldIsLent(t *testing.T) {
+// TestOnlySystemUsesTheOS bans the direct use of clock, randomness, file system and dialler, since the simulations and fault tests replace
+// all four.
+func TestOnlySystemUsesTheOS(t *testing.T) {
 	root := testkit.Root(t)
 	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
 		at := filepath.ToSlash(path)

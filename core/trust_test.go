@@ -23,9 +23,9 @@ func (c *appReplica) trusts(t testing.TB) catalog.Trust {
 	return trust
 }
 
-// TestTrust checks that a replica gets the keys that verify tokens: those of the origin, which change, and those of the application's other
-// edges, until they are revoked. A browser gets none.
-func TestTrust(t *testing.T) {
+// TestReplicaGetsTokenKeys checks that a replica gets the keys that verify tokens: those of the origin, which change, and those of the
+// application's other edges, until they are revoked. A browser gets none.
+func TestReplicaGetsTokenKeys(t *testing.T) {
 	f := newFixture(t)
 	e := f.open(t)
 	ctx := t.Context()

@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
-// TestUndatedAfterUpdate updates the program of a server whose stored pictures have no dates. Each gets its date in the background, and its
-// predictions stay.
-func TestUndatedAfterUpdate(t *testing.T) {
+// TestUndatedInputsGetDatesAfterUpdate updates the program of a server whose stored pictures have no dates. Each gets its date in the
+// background, and its predictions stay.
+func TestUndatedInputsGetDatesAfterUpdate(t *testing.T) {
 	w := apitest.NewWorld(t, kvtest.OrLate(t, memkv.New()), apitest.Tiny(t), nil, nil)
 	get := func(path, query string) string {
 		t.Helper()

@@ -13,10 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestUnreadAfterUpdate updates the program of an origin with inputs in formats that the earlier version could not read. The origin downloads
-// them once more, and they can be predicted. An input that still cannot be read, or whose URL no longer works, keeps its status at the origin
-// and at its replica. An input that a replica has not sent yet keeps its status, too.
-func TestUnreadAfterUpdate(t *testing.T) {
+// TestUnreadInputsAreRetriedAfterUpdate updates the program of an origin with inputs in formats that the earlier version could not read.
+// The origin downloads them once more, and they can be predicted. An input that still cannot be read, or whose URL no longer works, keeps
+// its status at the origin and at its replica. An input that a replica has not sent yet keeps its status, too.
+func TestUnreadInputsAreRetriedAfterUpdate(t *testing.T) {
 	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
 	origin, err := c.Origin.Engine.Partition(c.Origin.App)
 	if err != nil {

@@ -51,9 +51,9 @@ func newDeposed(t *testing.T, seed uint64) *deposed {
 	return s
 }
 
-// TestAppliedNothing calls a server whose store begins to follow. An answer to a call that wrote nothing has the mark, and clients may try
-// again. Other answers do not have it.
-func TestAppliedNothing(t *testing.T) {
+// TestMarkOfCallWithoutEffect calls a server whose store begins to follow. An answer to a call that wrote nothing has the mark, and clients
+// may try again. Other answers do not have it.
+func TestMarkOfCallWithoutEffect(t *testing.T) {
 	store := newDeposed(t, 1)
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{"owner": "anna"})
 	session, _, err := w.People.Login(t.Context(), "anna@example.com", "anna's password", "")
@@ -108,8 +108,9 @@ func TestAppliedNothing(t *testing.T) {
 	}
 }
 
-// TestAppliedDuringWait ends the term of a server while its call waits. The answer has the mark if and only if the call had no effect.
-func TestAppliedDuringWait(t *testing.T) {
+// TestMarkAfterTermEndsDuringCall ends the term of a server while its call waits. The answer has the mark if and only if the call had no
+// effect.
+func TestMarkAfterTermEndsDuringCall(t *testing.T) {
 	marks := 0
 	for seed := range uint64(20) {
 		store := newDeposed(t, seed)
@@ -131,8 +132,9 @@ func TestAppliedDuringWait(t *testing.T) {
 	}
 }
 
-// TestAppliedWithoutAudit creates an application and a key at a server that stops writing before their audit records. The answers have no mark.
-func TestAppliedWithoutAudit(t *testing.T) {
+// TestNoMarkWithoutAuditRecord creates an application and a key at a server that stops writing before their audit records. The answers have
+// no mark.
+func TestNoMarkWithoutAuditRecord(t *testing.T) {
 	random := apitest.NewCounter(0)
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: random})
 	if err != nil {

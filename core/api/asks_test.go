@@ -11,8 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAsks: a replica stores the client and the generation of the token with which an operation was requested. For a key it stores neither.
-func TestAsks(t *testing.T) {
+// TestReplicaStoresTokenOfOperation: a replica stores the client and the generation of the token with which an operation was requested. For
+// a key it stores neither.
+func TestReplicaStoresTokenOfOperation(t *testing.T) {
 	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
 	client, err := c.Origin.Engine.Register.Client(c.App)
 	if err != nil {

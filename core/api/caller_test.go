@@ -9,9 +9,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestCallerOwnsTheApplication checks the caller of requests: all applications of an account are one caller, and each application of the
-// operator is a separate one.
-func TestCallerOwnsTheApplication(t *testing.T) {
+// TestApplicationsOfAccountAreOneCaller checks the caller of requests: all applications of an account are one caller, and each application
+// of the operator is a separate one.
+func TestApplicationsOfAccountAreOneCaller(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	first, second, own := w.NewTenant(t, "anna", "en"), w.NewTenant(t, "anna", "en"), w.NewTenant(t, "", "en")
 	for _, tt := range []struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestCompleteVersion replicates a trained version before its manifest. Until the manifest arrives, predictions and searches
-// use the last complete version.
-func TestCompleteVersion(t *testing.T) {
+// TestIncompleteVersionIsNotUsed replicates a trained version before its manifest. Until the manifest arrives, predictions and searches use
+// the last complete version.
+func TestIncompleteVersionIsNotUsed(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
 	ask := func(method, path, body string) string {

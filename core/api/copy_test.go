@@ -160,9 +160,9 @@ func TestOutbox(t *testing.T) {
 	a.stands(0, 0, 0)
 }
 
-// TestDeleteElsewhere: a replica that is not in sync rejects deletions of inputs that it never had, since its origin may have them. A
-// repeated deletion succeeds. A replica in sync answers like its origin.
-func TestDeleteElsewhere(t *testing.T) {
+// TestReplicaRejectsDeletionOfUnknownInput: a replica that is not in sync rejects deletions of inputs that it never had, since its origin
+// may have them. A repeated deletion succeeds. A replica in sync answers like its origin.
+func TestReplicaRejectsDeletionOfUnknownInput(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/blue.png"}}},{"id":"dune","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)
 	a.origin("POST /models", `{"model":{"id":"wet"}}`)
@@ -214,7 +214,7 @@ func (a *replicaCalls) stands(sent, queued, conflicts int) {
 	}
 }
 
-func TestCopyStatus(t *testing.T) {
+func TestReplicaStatus(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	want := `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"current","cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}}`
@@ -239,8 +239,8 @@ func TestCopyStatus(t *testing.T) {
 	}
 }
 
-// TestNoCopy checks the answers of an application that is not a replica. Its writes name the origin as their durability.
-func TestNoCopy(t *testing.T) {
+// TestAnswersWithoutReplica checks the answers of an application that is not a replica. Its writes name the origin as their durability.
+func TestAnswersWithoutReplica(t *testing.T) {
 	a := newReplicaCalls(t)
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/2-1", "GET /users/me/apps/" + a.App + "/sync/status"} {
 		r := a.to(a.Origin, call, "")
@@ -267,8 +267,8 @@ func TestNoCopy(t *testing.T) {
 	}
 }
 
-// TestAccountWrites checks that answers to an account's new applications and keys report that the origin stored them.
-func TestAccountWrites(t *testing.T) {
+// TestNewApplicationsAndKeysReportStorage checks that answers to an account's new applications and keys report that the origin stored them.
+func TestNewApplicationsAndKeysReportStorage(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /login", `{"email":"anna@example.com","password":"anna's password"}`)
 	for call, body := range map[string]string{
@@ -447,8 +447,8 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 	}
 }
 
-// TestContents checks the displayed form of operations of every kind, in the outbox and as conflicts that the origin refused.
-func TestContents(t *testing.T) {
+// TestContentsOfOperations checks the displayed form of operations of every kind, in the outbox and as conflicts that the origin refused.
+func TestContentsOfOperations(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /models", `{"model":{"id":"way","name":"way"}}`)
@@ -496,8 +496,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestAnyContent shows operations with random contents. The answer is always valid JSON.
-func TestAnyContent(t *testing.T) {
+// TestAnyOperationIsValidJSON shows operations with random contents. The answer is always valid JSON.
+func TestAnyOperationIsValidJSON(t *testing.T) {
 	a := newReplicaCalls(t)
 	rapid.Check(t, func(r *rapid.T) {
 		body := logtest.Op(r).Body

@@ -49,9 +49,9 @@ func (a *replicaCalls) past(call string, wantComplete bool, want ...string) {
 	}
 }
 
-// TestHistoryAtCopy follows an input's history at a replica. It shows others' operations as the input's record has them. It shows local
+// TestHistoryAtReplica follows an input's history at a replica. It shows others' operations as the input's record has them. It shows local
 // operations until the origin's log is known to contain them.
-func TestHistoryAtCopy(t *testing.T) {
+func TestHistoryAtReplica(t *testing.T) {
 	a := newReplicaCalls(t)
 	later := func() { a.Origin.Step(t, time.Second) }
 	a.origin("POST /inputs", pond)
@@ -101,9 +101,9 @@ func TestHistoryAtCopy(t *testing.T) {
 	}
 }
 
-// TestHistoryOfDeleted: the answer names the author and the time of a deletion while they are stored here: in the log, or at a replica that
-// deleted the input or pulled the deletion.
-func TestHistoryOfDeleted(t *testing.T) {
+// TestHistoryOfDeletedInput: the answer names the author and the time of a deletion while they are stored here: in the log, or at a replica
+// that deleted the input or pulled the deletion.
+func TestHistoryOfDeletedInput(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)

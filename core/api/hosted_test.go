@@ -77,8 +77,8 @@ func TestHostedInputs(t *testing.T) {
 	checkNotFound(a)
 }
 
-// TestSearchByHostedAddress finds an input by the hosted URL of its picture.
-func TestSearchByHostedAddress(t *testing.T) {
+// TestSearchByHostedURL finds an input by the hosted URL of its picture.
+func TestSearchByHostedURL(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	const gif = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 	w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(

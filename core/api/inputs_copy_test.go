@@ -14,8 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TestTakenAtCopy: a replica that rejects an id or a URL as taken answers like its origin. It queues no operation, and no conflict results.
-func TestTakenAtCopy(t *testing.T) {
+// TestTakenIDAtReplica: a replica that rejects an id or a URL as taken answers like its origin. It queues no operation, and no conflict
+// results.
+func TestTakenIDAtReplica(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /inputs", `{"inputs":[{"id":"lost","data":{"image":{"url":"http://pictures.test/missing.png"}}}]}`)
@@ -54,9 +55,9 @@ func TestTakenAtCopy(t *testing.T) {
 	a.stands(0, 0, 0)
 }
 
-// TestTruthsAtCopy checks that a replica answers like its origin about unchangeable pictures, equal files, the training set of a version
-// whose inputs were deleted, and insufficient credentials.
-func TestTruthsAtCopy(t *testing.T) {
+// TestReplicaRejectsLikeOrigin checks that a replica answers like its origin about unchangeable pictures, equal files, the training set of
+// a version whose inputs were deleted, and insufficient credentials.
+func TestReplicaRejectsLikeOrigin(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"r1","data":{"image":{"url":"http://pictures.test/red.png?1"},"concepts":[{"id":"warm"}]}},`+
 		`{"id":"r2","data":{"image":{"url":"http://pictures.test/red.png?2"},"concepts":[{"id":"warm"}]}},`+

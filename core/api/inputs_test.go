@@ -136,8 +136,8 @@ func TestDeletedWhileAnalysed(t *testing.T) {
 	}
 }
 
-// TestHostsThatFailAnAddition resumes calls with results that they cannot use. The calls fail and write nothing.
-func TestHostsThatFailAnAddition(t *testing.T) {
+// TestAdditionWithUnusableResultFails resumes calls with results that they cannot use. The calls fail and write nothing.
+func TestAdditionWithUnusableResultFails(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	r := api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + w.Key, Body: []byte(
 		`{"inputs":[{"data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}}]}`)}

@@ -190,8 +190,8 @@ func TestInputShapes(t *testing.T) {
 	}
 }
 
-// TestWholeCallFails checks that an internal error of the host fails the whole call, not a single input.
-func TestWholeCallFails(t *testing.T) {
+// TestInternalErrorFailsTheCall checks that an internal error of the host fails the whole call, not a single input.
+func TestInternalErrorFailsTheCall(t *testing.T) {
 	s := smallService(t)
 	for word, want := range map[string]int{"busy": 503, "timeout": 504, "broken": 500} {
 		got, a := predictOn(t, s, "color", inputsOf("http://a/b", "http://a/"+word, "http://a/missing"))
@@ -217,8 +217,8 @@ func TestWholeCallFails(t *testing.T) {
 	}
 }
 
-// TestCallEnds checks that a call whose context has ended is answered with a timeout.
-func TestCallEnds(t *testing.T) {
+// TestEndedContextTimesOut checks that a call whose context has ended is answered with a timeout.
+func TestEndedContextTimesOut(t *testing.T) {
 	s := smallService(t)
 	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/b"))}
 	for _, err := range []error{context.Canceled, fmt.Errorf("secret: %w", context.DeadlineExceeded)} {
@@ -237,8 +237,8 @@ func TestCallEnds(t *testing.T) {
 	}
 }
 
-// TestFetchSaysOneThing checks that the details of a failed fetch do not reveal its cause.
-func TestFetchSaysOneThing(t *testing.T) {
+// TestFetchErrorHidesCause checks that the details of a failed fetch do not reveal its cause.
+func TestFetchErrorHidesCause(t *testing.T) {
 	s := smallService(t)
 	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/1", "http://a/2"))})
 	call.Resume([]Result{

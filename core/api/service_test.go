@@ -125,7 +125,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestBodiesThatMeanNothing(t *testing.T) {
+func TestEmptyBodies(t *testing.T) {
 	s, _ := newService(t, newSmallModels(t), Options{})
 	want := string(serve(t, s, Request{Method: "POST", Path: "/v2/models/searches"}, fail).Body)
 	for _, body := range []string{"null", " null\n", "{}", "[]", `{"model_query":null}`, `{"model_query":[]}`, `{"model_query":{"name":null,"type":null},"pagination":null}`, `{"what":[1,{"is":"this"}]}`} {
@@ -252,8 +252,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRandomFails: if the random source fails, the call fails. The answer does not contain the source's error.
-func TestRandomFails(t *testing.T) {
+// TestRandomSourceFails: if the random source fails, the call fails. The answer does not contain the source's error.
+func TestRandomSourceFails(t *testing.T) {
 	models := newSmallModels(t)
 	hosted, _ := newHosted(t)
 	s, err := New(Options{Models: models, Hosted: hosted, Apps: fixedApp("en"), Clock: func() time.Time { return start }, Rand: io.LimitReader(&counter{}, 40)})

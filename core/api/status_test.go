@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log/form"
 )
 
-// TestWrites checks which calls change an application: those with another method than GET, except calls that only read.
-func TestWrites(t *testing.T) {
+// TestCallsThatWrite checks which calls change an application: those with another method than GET, except calls that only read.
+func TestCallsThatWrite(t *testing.T) {
 	reads := map[string]bool{
 		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/searches": true,
 		"/models/{model_id}/activations": true, "/models/{model_id}/versions/{version_id}/metrics": true, "/concepts/searches": true, "/searches": true, "/searches/summary": true,
@@ -36,8 +36,9 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestReads checks which calls only read: GET, HEAD, OPTIONS, and these with POST. No call both reads and writes. A login opens a session.
-func TestReads(t *testing.T) {
+// TestCallsThatOnlyRead checks which calls only read: GET, HEAD, OPTIONS, and these with POST. No call both reads and writes. A login opens
+// a session.
+func TestCallsThatOnlyRead(t *testing.T) {
 	posts := map[string]bool{
 		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/{model_id}/activations": true,
 		"/models/searches": true, "/models/{model_id}/versions/{version_id}/metrics": true, "/concepts/searches": true,
@@ -65,8 +66,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestRoutesHaveTheirLists checks that all routes differ, have a handler, and are found by their paths.
-func TestRoutesHaveTheirLists(t *testing.T) {
+// TestRoutesHaveHandlers checks that all routes differ, have a handler, and are found by their paths.
+func TestRoutesHaveHandlers(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range routes {
 		key := r.Method + " " + r.Path

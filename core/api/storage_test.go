@@ -166,8 +166,8 @@ func bigPicture(n int) string {
 	return base64.StdEncoding.EncodeToString(append(gif, make([]byte, n-len(gif))...))
 }
 
-// TestStoragePredicted refuses a picture in a predict call that would be kept beyond the limit, and answers for a URL.
-func TestStoragePredicted(t *testing.T) {
+// TestStorageOfPredictedPictures refuses a picture in a predict call that would be kept beyond the limit, and answers for a URL.
+func TestStorageOfPredictedPictures(t *testing.T) {
 	e, a, _ := newLimitedEstate(t, api.StorageLimits{Bytes: 30_000})
 	predict := func(image string) (int, string) {
 		r := e.serve(a, api.Request{Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", Body: []byte(`{"inputs":[{"data":{"image":{` + image + `}}}]}`)})

@@ -379,8 +379,9 @@ func (e *estate) Server() apitest.Server {
 	return func(r api.Request) api.Response { return e.Serve(e.TB, r) }
 }
 
-// TestTokensDie checks that a token is invalid once its client gets another secret, its tokens are revoked, or its application is deleted.
-func TestTokensDie(t *testing.T) {
+// TestRevokedTokensAreInvalid checks that a token is invalid once its client gets another secret, its tokens are revoked, or its
+// application is deleted.
+func TestRevokedTokensAreInvalid(t *testing.T) {
 	for name, kill := range map[string]func(e *estate, n *tenant) error{
 		"secret": func(e *estate, n *tenant) error {
 			_, err := e.Engine.Register.ReplaceSecret(t.Context(), register.Caller{Account: n.Owner}, n.App)
@@ -410,9 +411,9 @@ func TestTokensDie(t *testing.T) {
 	}
 }
 
-// TestTenantsForeignIsMissing makes the same calls of bert in a world with anna's application and in a world without it. The answers are
+// TestTenantsSeeForeignAsMissing makes the same calls of bert in a world with anna's application and in a world without it. The answers are
 // equal, byte for byte, although bert knows all of anna's ids, URLs and paths.
-func TestTenantsForeignIsMissing(t *testing.T) {
+func TestTenantsSeeForeignAsMissing(t *testing.T) {
 	with, without := newEstate(t, nil), newEstate(t, nil)
 	b1, b2 := with.settle("bert", 2), without.settle("bert", 2)
 	anna := with.settle("anna", 1)

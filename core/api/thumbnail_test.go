@@ -10,9 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
-// TestThumbnailAtCopy: if the host permits it, a replica creates the thumbnail of a picture that its origin did not send, once. It equals
-// the origin's, byte for byte. Otherwise the replica has none. If the picture is unavailable, the answer has the reason.
-func TestThumbnailAtCopy(t *testing.T) {
+// TestThumbnailAtReplica: if the host permits it, a replica creates the thumbnail of a picture that its origin did not send, once. It
+// equals the origin's, byte for byte. Otherwise the replica has none. If the picture is unavailable, the answer has the reason.
+func TestThumbnailAtReplica(t *testing.T) {
 	for _, enabled := range []bool{false, true} {
 		settings := map[string]string{}
 		if enabled {

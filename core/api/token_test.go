@@ -100,9 +100,9 @@ func TestPageTokensEndWithSession(t *testing.T) {
 	check("without accounts", page, invalid)
 }
 
-// TestPagesReadFreely: reads of our pages have their own rate and do not count as calls of the account. Predictions and changes of the
-// pages count.
-func TestPagesReadFreely(t *testing.T) {
+// TestReadsOfPagesCountNoCalls: reads of our pages have their own rate and do not count as calls of the account. Predictions and changes of
+// the pages count.
+func TestReadsOfPagesCountNoCalls(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	anna := w.NewTenant(t, "anna", "en")
 	client, err := w.Engine.Register.Client(anna.App)
@@ -171,8 +171,8 @@ func TestPagesWithKeys(t *testing.T) {
 	}
 }
 
-// TestWithoutHosts: without a host's accounts and tokens, only keys are accepted.
-func TestWithoutHosts(t *testing.T) {
+// TestOnlyKeysWithoutAccounts: without a host's accounts and tokens, only keys are accepted.
+func TestOnlyKeysWithoutAccounts(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	w.Alone(t)
 	for want, r := range map[int]api.Request{

@@ -70,8 +70,8 @@ func TestDatesInZones(t *testing.T) {
 	}
 }
 
-// TestTranscriptsAtCopy replays testdata at the replica of an enrolled edge.
-func TestTranscriptsAtCopy(t *testing.T) {
+// TestTranscriptsAtReplica replays testdata at the replica of an enrolled edge.
+func TestTranscriptsAtReplica(t *testing.T) {
 	set := apitest.Tiny(t)
 	apitest.RunForms(t, apitest.Host{
 		Files: apitest.AtCopy(os.DirFS("testdata")),

@@ -148,8 +148,8 @@ func TestNoLimit(t *testing.T) {
 	}
 }
 
-// TestRateErrorSays checks that the error text contains the rate, because clients print it.
-func TestRateErrorSays(t *testing.T) {
+// TestRateErrorNamesTheRate checks that the error text contains the rate, because clients print it.
+func TestRateErrorNamesTheRate(t *testing.T) {
 	l := NewLimiter(Rate{PerSecond: 10, Burst: 1}, 1)
 	_ = l.Take(Hash{}, noon)
 	err := l.Take(Hash{}, noon)

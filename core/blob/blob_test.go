@@ -174,9 +174,9 @@ func TestDamagedNames(t *testing.T) {
 	}
 }
 
-// TestEndedNamesAfterCrashes deletes an application and fails each file operation of the sweep that follows. After a power cut there, no
-// name of the application is found, and the next sweep deletes the other names and all their pictures.
-func TestEndedNamesAfterCrashes(t *testing.T) {
+// TestNamesOfDeletedApplicationAfterCrashes deletes an application and fails each file operation of the sweep that follows. After a power
+// cut there, no name of the application is found, and the next sweep deletes the other names and all their pictures.
+func TestNamesOfDeletedApplicationAfterCrashes(t *testing.T) {
 	for at := 1; ; at++ {
 		fsys := blobtest.NewFS()
 		ended := false

@@ -60,8 +60,8 @@ func TestNamesOfSite(t *testing.T) {
 	}
 }
 
-// TestForget: a horizon drops the records that only operations below it need, and no record of a site.
-func TestForget(t *testing.T) {
+// TestHorizonDropsOldRecords: a horizon drops the records that only operations below it need, and no record of a site.
+func TestHorizonDropsOldRecords(t *testing.T) {
 	store := memkv.New()
 	thing := log.Dot{Writer: 9, Seq: 9}
 	write(t, store, func(w *Writer) {

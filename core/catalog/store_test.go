@@ -60,8 +60,8 @@ func keys(t testing.TB, store kv.Reader, prefix []byte) (n int) {
 	return n
 }
 
-// TestNothingIsLeft inserts and deletes records. The store is then as it was.
-func TestNothingIsLeft(t *testing.T) {
+// TestDeletedRecordsLeaveNoKeys inserts and deletes records. The store is then as it was.
+func TestDeletedRecordsLeaveNoKeys(t *testing.T) {
 	store := memkv.New()
 	lo, _ := testApp.Range()
 	cropped := input(1, "p")

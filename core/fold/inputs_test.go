@@ -71,8 +71,8 @@ func TestDuplicates(t *testing.T) {
 	w.check()
 }
 
-// TestFailedIsReplaced: a new input replaces failed inputs with its id or its URL, and no others.
-func TestFailedIsReplaced(t *testing.T) {
+// TestFailedInputIsReplaced: a new input replaces failed inputs with its id or its URL, and no others.
+func TestFailedInputIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, fetch("a", "http://x/1"))
 	b := w.expect(fold.OK, 1, 2, fetch("b", "http://x/2"))
@@ -190,8 +190,8 @@ func TestFieldsOfAnInput(t *testing.T) {
 	w.check()
 }
 
-// TestStatusOnlyMovesOn: by the first rules the status of an input changes once, from 30001 to 30000 or to an error.
-func TestStatusOnlyMovesOn(t *testing.T) {
+// TestStatusChangesOnce: by the first rules the status of an input changes once, from 30001 to 30000 or to an error.
+func TestStatusChangesOnce(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, fetch("a", "http://x/1")).Dot
 	b := w.expect(fold.OK, 1, 1, fetch("b", "http://x/2")).Dot
@@ -228,9 +228,9 @@ func TestReadEXIF(t *testing.T) {
 	}
 }
 
-// TestUnreadIsRetried: by the second rules a later download by the origin makes an input ready that ended as unread. No other operation does,
-// and no other result changes an input that has ended.
-func TestUnreadIsRetried(t *testing.T) {
+// TestDownloadByOriginMakesUnreadInputReady: by the second rules a later download by the origin makes an input ready that ended as unread.
+// No other operation does, and no other result changes an input that has ended.
+func TestDownloadByOriginMakesUnreadInputReady(t *testing.T) {
 	picture := blob.Sum([]byte("p"))
 	for _, code := range []int{30101, 30105, 30300, 30002, catalog.InputOverQuota, catalog.InputReady} {
 		w := newWorld(t)
@@ -276,8 +276,8 @@ func TestUnreadIsRetried(t *testing.T) {
 	}
 }
 
-// TestUnreadByAnyone: by the rules of names anyone's later download makes an unread input ready, once.
-func TestUnreadByAnyone(t *testing.T) {
+// TestAnyDownloadMakesUnreadInputReady: by the rules of names anyone's later download makes an unread input ready, once.
+func TestAnyDownloadMakesUnreadInputReady(t *testing.T) {
 	w := newNamesWorld(t)
 	dot := w.expect(fold.OK, 2, 10, fetch("a", "http://x/1")).Dot
 	w.expect(fold.OK, 2, 11, &log.InputFetched{Input: dot, Code: 30105, Detail: "too large"})
@@ -466,8 +466,8 @@ func TestHorizon(t *testing.T) {
 	w.check()
 }
 
-// TestRefused: every replica refuses the same invalid operations.
-func TestRefused(t *testing.T) {
+// TestInvalidOperationsAreRefused: every replica refuses the same invalid operations.
+func TestInvalidOperationsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, create("a")).Dot
 	long := string(make([]byte, 2000))
@@ -560,7 +560,7 @@ func TestSequence(t *testing.T) {
 	w.check()
 }
 
-func TestOutOfTurn(t *testing.T) {
+func TestEntryOutOfOrderIsRefused(t *testing.T) {
 	w := newWorld(t)
 	f := fold.New(app)
 	tx := kv.NewOverlay(w.store)

@@ -52,8 +52,9 @@ func againstOracle(t tb, ops []log.Op) {
 	w.check()
 }
 
-// TestRunsDoNotMatter folds one log entry by entry, in runs of random lengths, and starting at a copy of the state. The digests are equal.
-func TestRunsDoNotMatter(t *testing.T) {
+// TestLengthOfRunsChangesNothing folds one log entry by entry, in runs of random lengths, and starting at a copy of the state. The digests
+// are equal.
+func TestLengthOfRunsChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules"))
 		single := newWorld(t)
@@ -122,9 +123,9 @@ func TestIdempotence(t *testing.T) {
 	})
 }
 
-// TestOrderOfRegisters interleaves the writes of three sites in two ways that keep each site's order. Every LWW register ends with the same
-// value.
-func TestOrderOfRegisters(t *testing.T) {
+// TestRegistersIgnoreArrivalOrder interleaves the writes of three sites in two ways that keep each site's order. Every LWW register ends
+// with the same value.
+func TestRegistersIgnoreArrivalOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newProgrammer(rapidChooser{t})
 		var before []log.Op

@@ -129,8 +129,8 @@ func TestConceptDelete(t *testing.T) {
 	}
 }
 
-// TestConceptUnused deletes a concept after each of its uses has ended, and not after a later name.
-func TestConceptUnused(t *testing.T) {
+// TestUnusedConceptIsDeleted deletes a concept after each of its uses has ended, and not after a later name.
+func TestUnusedConceptIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.expect(fold.OK, 1, 1, &log.Rules{Version: 2})
 	at := log.HLC(1)
@@ -456,8 +456,8 @@ func TestNetworkSwitch(t *testing.T) {
 	w.check()
 }
 
-// TestDetailOfRetrained: a version that was trained again has the detail of its result, by the rules that have it.
-func TestDetailOfRetrained(t *testing.T) {
+// TestDetailOfRetrainedVersion: a version that was trained again has the detail of its result, by the rules that have it.
+func TestDetailOfRetrainedVersion(t *testing.T) {
 	for _, rules := range []uint32{1, 2} {
 		w := newWorld(t)
 		w.expect(fold.OK, 1, 1, &log.Rules{Version: rules})
@@ -475,9 +475,9 @@ func TestDetailOfRetrained(t *testing.T) {
 	}
 }
 
-// TestTrainingOfADot: a result may name the operation that requested its version, if its site does not know that operation's position in
-// the log. A wrong operation does not complete the version.
-func TestTrainingOfADot(t *testing.T) {
+// TestTrainingResultNamesOperation: a result may name the operation that requested its version, if its site does not know that operation's
+// position in the log. A wrong operation does not complete the version.
+func TestTrainingResultNamesOperation(t *testing.T) {
 	w := newWorld(t)
 	m := w.expect(fold.OK, 1, 10, &log.ModelCreate{ID: "m", Version: "v1", Concepts: []string{"a"}}).Dot
 	first := w.entry(2, 11, &log.VersionTrain{Model: m, Version: "v2"})

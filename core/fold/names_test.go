@@ -205,9 +205,9 @@ func newNamesWorld(t tb) *world {
 	return w
 }
 
-// TestOrderOfDeletions folds a set of operations in two orders, each with repetitions. The same things live: those that no deletion of the
-// set names.
-func TestOrderOfDeletions(t *testing.T) {
+// TestDeletionsIgnoreArrivalOrder folds a set of operations in two orders, each with repetitions. The same things live: those that no
+// deletion of the set names.
+func TestDeletionsIgnoreArrivalOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, p := newAuthors(rapidChooser{t}), newPlain()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -239,9 +239,9 @@ func indexes(n int) (all []int) {
 	return all
 }
 
-// TestForgets folds operations in any order, with repetitions and horizons. Although the fold forgets names at a horizon, the same things live
-// as in sets that never forget.
-func TestForgets(t *testing.T) {
+// TestHorizonsChangeNoState folds operations in any order, with repetitions and horizons. Although the fold forgets names at a horizon, the
+// same things live as in sets that never forget.
+func TestHorizonsChangeNoState(t *testing.T) {
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		a, p, w := newAuthors(rand.New(rand.NewPCG(seed, 2))), newPlain(), newNamesWorld(t)
 		made := 20 + a.IntN(120)
@@ -274,9 +274,9 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// TestNamesAreKept: what earlier rules wrote of a site stays as it is, byte for byte, also when the site continues. A horizon forgets a drawn
-// writer and the deletions below it, and no site.
-func TestNamesAreKept(t *testing.T) {
+// TestNamesOfEarlierRulesStay: what earlier rules wrote of a site stays as it is, byte for byte, also when the site continues. A horizon
+// forgets a drawn writer and the deletions below it, and no site.
+func TestNamesOfEarlierRulesStay(t *testing.T) {
 	w := newWorld(t)
 	names := func(s log.Writer) string {
 		n, err := w.reader().Names(s)

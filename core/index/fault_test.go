@@ -126,8 +126,8 @@ func faulty(t *testing.T) (*indextest.World, *failingStore) {
 	return w, b
 }
 
-// TestReadsThatFail makes the store fail at every read. An answer is an error or the correct one.
-func TestReadsThatFail(t *testing.T) {
+// TestFailedReads makes the store fail at every read. An answer is an error or the correct one.
+func TestFailedReads(t *testing.T) {
 	w, b := faulty(t)
 	analysed, err := w.Index.At(w.Reader()).AnalysedInputs()
 	if err != nil {
@@ -157,9 +157,9 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestStepsThatFail makes the store fail at every read and write of a step, a check, a rebuild and a close. A repetition then succeeds, and
+// TestFailedSteps makes the store fail at every read and write of a step, a check, a rebuild and a close. A repetition then succeeds, and
 // the index is correct.
-func TestStepsThatFail(t *testing.T) {
+func TestFailedSteps(t *testing.T) {
 	w, b := faulty(t)
 	for name, do := range map[string]func() error{
 		"check":   func() error { return w.Index.Check(t.Context(), w.Reader()) },
@@ -202,8 +202,8 @@ func TestStepsThatFail(t *testing.T) {
 	}
 }
 
-// TestStagesThatFail makes the store fail while changes are staged. Discard removes all of them.
-func TestStagesThatFail(t *testing.T) {
+// TestFailedStages makes the store fail while changes are staged. Discard removes all of them.
+func TestFailedStages(t *testing.T) {
 	w, b := faulty(t)
 	for n := 0; ; n++ {
 		in := w.Some()
@@ -223,8 +223,8 @@ func TestStagesThatFail(t *testing.T) {
 	check(t, w)
 }
 
-// TestDamageIsNoPanic replaces stored bytes and makes every request.
-func TestDamageIsNoPanic(t *testing.T) {
+// TestDamageCausesNoPanic replaces stored bytes and makes every request.
+func TestDamageCausesNoPanic(t *testing.T) {
 	w, b := faulty(t)
 	analysed, err := w.Index.At(w.Reader()).AnalysedInputs()
 	if err != nil {

@@ -97,8 +97,8 @@ func randomRegion(w *indextest.World) (index.Region, func(log.Point) bool) {
 	return index.NewRadius(a, radius), func(p log.Point) bool { return angle(a, p) <= radius+1e-12 }
 }
 
-// TestEdges checks places that are hard to decide.
-func TestEdges(t *testing.T) {
+// TestPlacesAtEdges checks places that are hard to decide.
+func TestPlacesAtEdges(t *testing.T) {
 	km := 1 / 6371.0088
 	tests := []struct {
 		name   string

@@ -382,9 +382,9 @@ func narrows(w *indextest.World, concept string, to index.Outcome, among []uint3
 	return nil
 }
 
-// TestOrdinalsOfOtherInputs reuses ordinals for other inputs, as a log that was restored from a backup does: in one batch, or in a later
-// batch than the deletion.
-func TestOrdinalsOfOtherInputs(t *testing.T) {
+// TestReusedOrdinals reuses ordinals for other inputs, as a log that was restored from a backup does: in one batch, or in a later batch
+// than the deletion.
+func TestReusedOrdinals(t *testing.T) {
 	for _, name := range []string{"at once", "later", "later and settled"} {
 		t.Run(name, func(t *testing.T) {
 			w := beforeBlock(t)
@@ -456,8 +456,8 @@ func nearestToItself(t *testing.T, w *indextest.World) {
 	}
 }
 
-// TestColumnsGoWithTheirInputs checks that columns of a block are deleted with all its inputs.
-func TestColumnsGoWithTheirInputs(t *testing.T) {
+// TestColumnsAreDeletedWithInputs checks that columns of a block are deleted with all its inputs.
+func TestColumnsAreDeletedWithInputs(t *testing.T) {
 	w := beforeBlock(t)
 	w.Commit(t, func(tx *indextest.Tx) {
 		for range 40 {
@@ -519,8 +519,8 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
-// TestSearchesBesideChanges runs views, steps and one writer concurrently, for the race detector.
-func TestSearchesBesideChanges(t *testing.T) {
+// TestSearchesDuringChanges runs views, steps and one writer concurrently, for the race detector.
+func TestSearchesDuringChanges(t *testing.T) {
 	w := indextest.New(t, 8, memkv.New())
 	w.Train(t, indextest.Base, "cat", "dog")
 	bulk(t, w, 400)

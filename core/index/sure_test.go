@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestSureIsNeverWrong compares decisions by rounded vectors with the exact answer, for random places and for places within centimetres of
-// the edge. The rounded vectors must decide nearly always.
-func TestSureIsNeverWrong(t *testing.T) {
+// TestRoundedPlacesAreNeverWrong compares decisions by rounded vectors with the exact answer, for random places and for places within
+// centimetres of the edge. The rounded vectors must decide nearly always.
+func TestRoundedPlacesAreNeverWrong(t *testing.T) {
 	for seed := range testkit.Seeds(t, 40, 4000) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		anywhere := func() log.Point {

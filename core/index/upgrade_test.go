@@ -14,8 +14,8 @@ import (
 
 var nextSpace = index.Space{Base: [32]byte{9}, Concepts: []string{"ai_bb", "ai_new"}}
 
-// TestAnotherBaseModel builds a second space while the first one answers and inputs change, and then switches. Answers never mix the two.
-func TestAnotherBaseModel(t *testing.T) {
+// TestChangeOfBaseModel builds a second space while the first one answers and inputs change, and then switches. Answers never mix the two.
+func TestChangeOfBaseModel(t *testing.T) {
 	w := indextest.New(t, 1, memkv.New())
 	bulk(t, w, 200)
 	settle(t, w)

@@ -112,8 +112,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestNewest checks the version that a concept's values come from.
-func TestNewest(t *testing.T) {
+// TestValuesComeFromNewestVersion checks the version that a concept's values come from.
+func TestValuesComeFromNewestVersion(t *testing.T) {
 	w := indextest.New(t, 2, memkv.New())
 	newest := func(concept string) *catalog.Version {
 		t.Helper()

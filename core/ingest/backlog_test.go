@@ -64,9 +64,9 @@ func (s *shop) expectNone(when string) {
 	}
 }
 
-// TestUnreadOnce: after an update each unread input is downloaded once more, and no other. An input that can be read is ready. The others
-// keep their status and details.
-func TestUnreadOnce(t *testing.T) {
+// TestUnreadInputsAreDownloadedOnce: after an update each unread input is downloaded once more, and no other. An input that can be read is
+// ready. The others keep their status and details.
+func TestUnreadInputsAreDownloadedOnce(t *testing.T) {
 	s := open(t, memkv.New())
 	s.fail(30101, "a", "b")
 	s.fail(30105, "c")
@@ -124,9 +124,9 @@ func TestUnreadOnce(t *testing.T) {
 	s.expectNone("once more")
 }
 
-// TestUnreadGoesOn restarts the program during the walk, in the middle of downloads. The walk continues with the first input that is not
-// done, so that a restart repeats at most those that were in progress.
-func TestUnreadGoesOn(t *testing.T) {
+// TestUnreadWalkContinuesAfterRestart restarts the program during the walk, in the middle of downloads. The walk continues with the first
+// input that is not done, so that a restart repeats at most those that were in progress.
+func TestUnreadWalkContinuesAfterRestart(t *testing.T) {
 	s := open(t, memkv.New())
 	const all = 150
 	for i := range all {
@@ -167,8 +167,8 @@ func TestUnreadGoesOn(t *testing.T) {
 	}
 }
 
-// TestUnreadLeavesRoom: the downloads of unread inputs take half of the tasks that can be handed out. New inputs come first.
-func TestUnreadLeavesRoom(t *testing.T) {
+// TestUnreadInputsTakeHalfTheTasks: the downloads of unread inputs take half of the tasks that can be handed out. New inputs come first.
+func TestUnreadInputsTakeHalfTheTasks(t *testing.T) {
 	s := open(t, memkv.New())
 	for i := range 300 {
 		s.fail(30300, fmt.Sprintf(" %d", i))
@@ -202,8 +202,8 @@ func TestUnreadLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestUnreadWithoutRoom: a result that cannot be written is wanted again.
-func TestUnreadWithoutRoom(t *testing.T) {
+// TestUnreadResultWithoutSpaceIsWantedAgain: a result that cannot be written is wanted again.
+func TestUnreadResultWithoutSpaceIsWantedAgain(t *testing.T) {
 	s := open(t, memkv.New())
 	s.fail(30101, "a")
 	s = update(t, s.store)
@@ -232,9 +232,9 @@ func dated(wall int64) ingest.Outcome {
 	return ingest.Outcome{Code: catalog.InputReady, Derived: &catalog.DerivedData{Taken: exif.Time{Wall: wall, Known: true}}}
 }
 
-// TestUndatedOnce: after an update the stored picture of each input without a date is read once, and the date is in its derived record. No
-// operation is written, and nothing else changes.
-func TestUndatedOnce(t *testing.T) {
+// TestUndatedInputsAreReadOnce: after an update the stored picture of each input without a date is read once, and the date is in its
+// derived record. No operation is written, and nothing else changes.
+func TestUndatedInputsAreReadOnce(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a", "b", "c", "d", "e")
 	tasks, _ := s.take(9)

@@ -119,7 +119,7 @@ func good(picture string) ingest.Outcome {
 	}
 }
 
-func TestEachInputIsHandedOutOnceInItsOrder(t *testing.T) {
+func TestInputsAreHandedOutOnceInOrder(t *testing.T) {
 	s := open(t, memkv.New())
 	if _, ids := s.take(5); ids != "" {
 		t.Errorf("an empty queue gives %q", ids)
@@ -148,7 +148,7 @@ func TestEachInputIsHandedOutOnceInItsOrder(t *testing.T) {
 	}
 }
 
-func TestDoneWritesEverythingAtOnce(t *testing.T) {
+func TestDoneWritesTheWholeResult(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a", "b", "c")
 	tasks, _ := s.take(3)
@@ -179,7 +179,7 @@ func TestDoneWritesEverythingAtOnce(t *testing.T) {
 	}
 }
 
-func TestFailuresThatMayPass(t *testing.T) {
+func TestTemporaryFailures(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a", "b")
 	failure := ingest.Outcome{Code: 30002, Retry: ingest.Limited}
@@ -228,7 +228,7 @@ func (fullPartition) Submit(context.Context, string, []log.Body, func(*kv.Batch)
 	return nil, kv.ErrFull
 }
 
-func TestAResultThatCannotBeKeptIsWantedAgain(t *testing.T) {
+func TestUnstoredResultIsWantedAgain(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
 	tasks, _ := s.take(1)
@@ -253,7 +253,7 @@ func TestAResultThatCannotBeKeptIsWantedAgain(t *testing.T) {
 	}
 }
 
-func TestGone(t *testing.T) {
+func TestPicturesOfDeletedInputsAreCandidates(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("failed")
 	var want []blob.Hash
@@ -281,8 +281,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAClosedStore checks that Take returns errors of reading the queue, and that the next call reads it again.
-func TestAClosedStore(t *testing.T) {
+// TestTakeReturnsReadErrors checks that Take returns errors of reading the queue, and that the next call reads it again.
+func TestTakeReturnsReadErrors(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
 	in := s.input("a")
@@ -297,9 +297,9 @@ func TestAClosedStore(t *testing.T) {
 	}
 }
 
-// TestReplicasTakeTheirOwn checks that a replica leaves inputs of other writers to those and to the origin. A replica does not take its
-// own input again when the log gives it another ordinal.
-func TestReplicasTakeTheirOwn(t *testing.T) {
+// TestReplicaTakesOnlyItsInputs checks that a replica leaves inputs of other writers to those and to the origin. A replica does not take
+// its own input again when the log gives it another ordinal.
+func TestReplicaTakesOnlyItsInputs(t *testing.T) {
 	origin := open(t, memkv.New())
 	origin.add("theirs")
 	s := &shop{TB: t, store: memkv.New(), worker: ingest.New(app, base), now: noon}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTinyObjectsCostLittle checks that the limit of members bounds the memory that Parse allocates, also for very small values.
-func TestTinyObjectsCostLittle(t *testing.T) {
+// TestMemberLimitBoundsMemory checks that the limit of members bounds the memory that Parse allocates, also for very small values.
+func TestMemberLimitBoundsMemory(t *testing.T) {
 	const mib = 1 << 20
 	tests := []struct {
 		name  string

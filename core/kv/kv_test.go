@@ -99,9 +99,9 @@ func TestOverlay(t *testing.T) {
 	})
 }
 
-// TestOverlayOfMany is TestOverlay with so many keys that the overlay grows. Later rounds use the same overlay with fewer keys. Scans are
+// TestLargeOverlay is TestOverlay with so many keys that the overlay grows. Later rounds use the same overlay with fewer keys. Scans are
 // rare at first and frequent later.
-func TestOverlayOfMany(t *testing.T) {
+func TestLargeOverlay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	base, m := memkv.New(), model{}
 	o := kv.NewOverlay(base)
@@ -233,7 +233,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-func TestKeysOfOurBugs(t *testing.T) {
+func TestInvalidKeysPanic(t *testing.T) {
 	for _, key := range [][]byte{nil, {}, kv.End(), append(kv.End(), 0)} {
 		for name, f := range map[string]func(b *kv.Batch){
 			"Put":    func(b *kv.Batch) { b.Put(key, nil) },

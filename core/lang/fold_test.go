@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-func TestFoldMakesEqual(t *testing.T) {
+func TestFoldEqualsOtherForms(t *testing.T) {
 	tests := []struct {
 		script string
 		same   []string
@@ -59,7 +59,7 @@ func TestFoldMakesEqual(t *testing.T) {
 	}
 }
 
-func TestFoldKeepsApart(t *testing.T) {
+func TestFoldKeepsDifferentNames(t *testing.T) {
 	tests := []struct{ script, a, b string }{
 		{"Devanagari vowel signs", "कि", "की"},
 		{"Devanagari vowel sign and none", "कु", "क"},
@@ -92,9 +92,9 @@ func TestFoldKeepsApart(t *testing.T) {
 	}
 }
 
-// TestFoldIsUnicodesCaseFolding compares Fold with the full case folding of x/text, which must change nothing that matters to Fold. Only
+// TestFoldEqualsUnicodeCaseFolding compares Fold with the full case folding of x/text, which must change nothing that matters to Fold. Only
 // the iota subscript differs: case folding makes it a letter, and Fold removes it as a mark.
-func TestFoldIsUnicodesCaseFolding(t *testing.T) {
+func TestFoldEqualsUnicodeCaseFolding(t *testing.T) {
 	oracle := cases.Fold()
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if !utf8.ValidRune(r) {

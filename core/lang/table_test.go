@@ -211,7 +211,7 @@ func slow(table *Table, pattern, code string) []string {
 	return ids
 }
 
-func TestSearchIsTheSlowSearch(t *testing.T) {
+func TestSearchEqualsSlowSearch(t *testing.T) {
 	const letters = "aAäbBç iıİIßsがカか狗कि\u0301"
 	for seed := range testkit.Seeds(t, 40, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -20,9 +20,9 @@ type member struct {
 	log   *log.Store
 }
 
-// TestFollow: two machines have one log, and change their roles at random moments. Both have the same entries, each once, and all that were
-// acknowledged.
-func TestFollow(t *testing.T) {
+// TestRoleChanges: two machines have one log, and change their roles at random moments. Both have the same entries, each once, and all that
+// were acknowledged.
+func TestRoleChanges(t *testing.T) {
 	for seed := range testkit.Seeds(t, 1000, 10_000) {
 		follow(t, seed)
 	}

@@ -112,8 +112,8 @@ func TestAppendAndRead(t *testing.T) {
 	}
 }
 
-// TestOnlyDurable reads during a sync.
-func TestOnlyDurable(t *testing.T) {
+// TestReadersSeeOnlyDurableEntries reads during a sync.
+func TestReadersSeeOnlyDurableEntries(t *testing.T) {
 	l := openStore(t, shared(t), settings)
 	add(t, l, opsOf(1, 1, 2))
 	_, wait, err := l.Append(opsOf(1, 3, 2), nil)
@@ -131,8 +131,8 @@ func TestOnlyDurable(t *testing.T) {
 	}
 }
 
-// TestAlso tests writes in the same batch as an append.
-func TestAlso(t *testing.T) {
+// TestAppendWithOtherWrites tests writes in the same batch as an append.
+func TestAppendWithOtherWrites(t *testing.T) {
 	store := shared(t)
 	l := openStore(t, store, settings)
 	var b kv.Batch

@@ -236,7 +236,8 @@ func remove(t testing.TB, store kv.Store, key string) {
 	}
 }
 
-// TestLate: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake.
-func TestLate(t *testing.T) {
-	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Crashes|Late|Follow)$")
+// TestSuiteOnLateStore runs the tests of this package on a store that shows a commit as late as its wait returns, and lets each Apply
+// overtake.
+func TestSuiteOnLateStore(t *testing.T) {
+	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Crashes|SuiteOnLateStore|RoleChanges)$")
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAcceptAnything sends random operations of every kind. The log has no body that a replica may not write, the state is the fold of the
-// log, and no key outside the application has changed.
-func TestAcceptAnything(t *testing.T) {
+// TestAcceptRandomOperations sends random operations of every kind. The log has no body that a replica may not write, the state is the fold
+// of the log, and no key outside the application has changed.
+func TestAcceptRandomOperations(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := kvtest.OrLate(t, memkv.New())
 		p := open(t, store)
@@ -106,9 +106,9 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// TestAcceptLaws sends operations of two writers in one order, once singly and once in parts that repeat some, with restarts. Both logs and
-// states are equal, byte for byte.
-func TestAcceptLaws(t *testing.T) {
+// TestAcceptInParts sends operations of two writers in one order, once singly and once in parts that repeat some, with restarts. Both logs
+// and states are equal, byte for byte.
+func TestAcceptInParts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var all []log.Op // in the order of their first arrival
 		count := map[log.Writer]uint64{}

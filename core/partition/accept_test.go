@@ -497,8 +497,8 @@ func sendAll(t *testing.T, p *partition.Origin, ops []log.Op, rng *rand.Rand) {
 	}
 }
 
-// TestHeaderOfRefused: refused operations change nothing in the header except the sequences.
-func TestHeaderOfRefused(t *testing.T) {
+// TestRefusedOperationsChangeOnlySequences: refused operations change nothing in the header except the sequences.
+func TestRefusedOperationsChangeOnlySequences(t *testing.T) {
 	p := open(t, kvtest.OrLate(t, memkv.New()))
 	accept(t, p, writerOps(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
 	view := p.View()

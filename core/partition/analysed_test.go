@@ -18,8 +18,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAnalysed adds derived records of another base model to existing inputs, all or none, and deletes those of the first model.
-func TestAnalysed(t *testing.T) {
+// TestDerivedRecordsOfAnotherBase adds derived records of another base model to existing inputs, all or none, and deletes those of the
+// first model.
+func TestDerivedRecordsOfAnotherBase(t *testing.T) {
 	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	next := index.Space{Base: [32]byte{8}, Concepts: space.Concepts}
 	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: clock, Index: &index.Options{Space: space, Next: &next}})
@@ -95,9 +96,9 @@ func TestAnalysed(t *testing.T) {
 	}
 }
 
-// TestAnalysedWithAnother adds derived records with pictures whose earlier inputs have none: at an origin, and at a replica that pulled the
-// earlier inputs from an origin without an index.
-func TestAnalysedWithAnother(t *testing.T) {
+// TestDerivedRecordsOfEarlierInputs adds derived records with pictures whose earlier inputs have none: at an origin, and at a replica that
+// pulled the earlier inputs from an origin without an index.
+func TestDerivedRecordsOfEarlierInputs(t *testing.T) {
 	source := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, source, create("a"), create("b"), create("c"))
 	o := partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Index: &index.Options{Space: space}}

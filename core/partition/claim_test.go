@@ -33,9 +33,9 @@ func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 	return all, errors.Join(err, firstErr)
 }
 
-// TestClaims follows the picture of an operation that turns out to be a duplicate: it is claimed while the operation
-// waits, and while the conflict stands, under its name.
-func TestClaims(t *testing.T) {
+// TestClaimsOfDuplicate follows the picture of an operation that turns out to be a duplicate: it is claimed while the operation waits, and
+// while the conflict stands, under its name.
+func TestClaimsOfDuplicate(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	hash, name := blob.Sum([]byte("mine")), [16]byte{7}
@@ -110,9 +110,9 @@ func TestClaimsOfLostPictures(t *testing.T) {
 	}
 }
 
-// TestUnsent: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its picture. The copy claims
-// the picture, so that it can send the picture if it has it.
-func TestUnsent(t *testing.T) {
+// TestUnsentOperationOfDeletedInput: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its
+// picture. The copy claims the picture, so that it can send the picture if it has it.
+func TestUnsentOperationOfDeletedInput(t *testing.T) {
 	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	want := map[blob.Hash]bool{}
@@ -139,8 +139,8 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
-func TestClaimsOfDamage(t *testing.T) {
+// TestUnreadableClaimsAreErrors: what cannot be read is an error, so that nothing is dropped.
+func TestUnreadableClaimsAreErrors(t *testing.T) {
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	prefix := app.LogPrefix()

@@ -423,8 +423,8 @@ func (w *copies) names(c *testReplica) {
 	}
 }
 
-// TestFetchedElsewhere: a replica downloads a picture, and then pulls another picture that the origin downloaded from the same URL.
-func TestFetchedElsewhere(t *testing.T) {
+// TestSameURLWithTwoPictures: a replica downloads a picture, and then pulls another picture that the origin downloaded from the same URL.
+func TestSameURLWithTwoPictures(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 2)), 1, true)
 	c := w.replicas[0]
 	submit := func(p kind, by string, body log.Body) log.Dot {
@@ -448,8 +448,8 @@ func TestFetchedElsewhere(t *testing.T) {
 	w.settle()
 }
 
-// TestCopies compares replicas with plain folds of the log, for random steps in random order.
-func TestCopies(t *testing.T) {
+// TestReplicaEqualsFold compares replicas with plain folds of the log, for random steps in random order.
+func TestReplicaEqualsFold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newCopies(t, rapidChooser{t}, 2, rapid.Bool().Draw(t, "vectors"))
 		for range rapid.IntRange(1, 40).Draw(t, "acts") {
@@ -459,8 +459,8 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// TestCopiesLong is TestCopies with more steps.
-func TestCopiesLong(t *testing.T) {
+// TestReplicaEqualsFoldLong is TestReplicaEqualsFold with more steps.
+func TestReplicaEqualsFoldLong(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 500) {
 		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
 		for i := 0; i < 250 && !t.Failed(); i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestGone checks that a replica knows the deletion of an input once it pulled it, for a limited number of entries.
-func TestGone(t *testing.T) {
+// TestReplicaKnowsRecentDeletions checks that a replica knows the deletion of an input once it pulled it, for a limited number of entries.
+func TestReplicaKnowsRecentDeletions(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	a := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	checkDeletion := func(id string, want uint64) {

@@ -22,10 +22,10 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestLate: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake. The tests left out
-// have other stores, or take long.
-func TestLate(t *testing.T) {
-	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Late|Follow|Lead.*|JoinedSearch|Kill.*|CopiesLong|DeleteAllOfManyWriters|Damaged.*|Large.*|Export.*|LocksInOnePlace)$")
+// TestSuiteOnLateStore runs the tests of this package on a store that shows a commit as late as its wait returns, and lets each Apply
+// overtake. The tests left out have other stores, or take long.
+func TestSuiteOnLateStore(t *testing.T) {
+	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(SuiteOnLateStore|RoleChanges|Lead.*|SearchAfterJoin|Kill.*|ReplicaEqualsFoldLong|DeleteAllOfManyWriters|Damaged.*|Large.*|Export.*|LocksInOnePlace)$")
 }
 
 // member is one of two machines with the same partition.
@@ -48,9 +48,9 @@ func (m *member) next(t testing.TB) bool {
 	return true
 }
 
-// TestFollow: two machines have one partition, and change their roles at random moments. Their states are equal wherever both have folded the
-// same entries, and have every acknowledged operation once. Their indexes agree with their states.
-func TestFollow(t *testing.T) {
+// TestRoleChanges: two machines have one partition, and change their roles at random moments. Their states are equal wherever both have
+// folded the same entries, and have every acknowledged operation once. Their indexes agree with their states.
+func TestRoleChanges(t *testing.T) {
 	for seed := range testkit.Seeds(t, 300, 3000) {
 		f := &following{t: t, rng: rand.New(rand.NewPCG(seed, 5)), channel: kvtest.NewChannel(seed), acked: map[log.Dot]bool{}, leader: -1}
 		f.run()
@@ -84,8 +84,8 @@ func (s *entryReads) ScanBack(lo, hi []byte, yield func(key, value []byte) bool)
 	return s.Store.ScanBack(lo, hi, yield)
 }
 
-// TestLeadReadsNoEntry: a machine that has followed begins to lead without a read of the log.
-func TestLeadReadsNoEntry(t *testing.T) {
+// TestLeadingReadsNoEntry: a machine that has followed begins to lead without a read of the log.
+func TestLeadingReadsNoEntry(t *testing.T) {
 	store := &entryReads{Store: memkv.New()}
 	p := openAs(t, store, opening(), fold.Version)
 	submit(t, p, create("a"), create("b"))
@@ -102,8 +102,9 @@ func TestLeadReadsNoEntry(t *testing.T) {
 	submit(t, p, create("c"))
 }
 
-// TestFollowTwice: the role of a machine changes again before it leads all of its partitions. Those that still follow continue to.
-func TestFollowTwice(t *testing.T) {
+// TestRoleChangesDuringLead: the role of a machine changes again before it leads all of its partitions. Those that still follow continue
+// to.
+func TestRoleChangesDuringLead(t *testing.T) {
 	p := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	submit(t, p, create("a"))
 	for range 2 {

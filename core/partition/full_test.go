@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestFullDeletes checks that nothing can be added to the full files of a browser, and that everything can be deleted.
-func TestFullDeletes(t *testing.T) {
+// TestFullStoreAcceptsDeletions checks that nothing can be added to the full files of a browser, and that everything can be deleted.
+func TestFullStoreAcceptsDeletions(t *testing.T) {
 	d := journaltest.NewDisk()
 	store, err := memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{0, 1}, Reserve: 64 << 10}})
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// TestJoinedSearch: an empty replica takes a snapshot, in one batch and in many. Its derived records come with the snapshot or were
-// placed before. Before its first step, and during indexing, a search by similarity finds the same as comparing all embeddings. In the
-// end the index equals the records.
-func TestJoinedSearch(t *testing.T) {
+// TestSearchAfterJoin: an empty replica takes a snapshot, in one batch and in many. Its derived records come with the snapshot or were
+// placed before. Before its first step, and during indexing, a search by similarity finds the same as comparing all embeddings. In the end
+// the index equals the records.
+func TestSearchAfterJoin(t *testing.T) {
 	ctx := context.Background()
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	const inputs = 1800
@@ -143,9 +143,9 @@ func sweep(t *testing.T, store kv.Store) {
 	}
 }
 
-// TestPlacedAlready: a replica creates an input after derived records were placed, so the snapshot must bring them again. Placed records
-// that no input names are deleted, but not before.
-func TestPlacedAlready(t *testing.T) {
+// TestPlacedDerivedRecords: a replica creates an input after derived records were placed, so the snapshot must bring them again. Placed
+// records that no input names are deleted, but not before.
+func TestPlacedDerivedRecords(t *testing.T) {
 	ctx := context.Background()
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	for i := range 400 {
@@ -205,8 +205,9 @@ func TestPlacedAlready(t *testing.T) {
 	p.check(t, origin)
 }
 
-// TestDerivedOfAnother: a derived record arrives with one input, while another one of the same picture has none. Searches find both.
-func TestDerivedOfAnother(t *testing.T) {
+// TestDerivedRecordCoversSamePicture: a derived record arrives with one input, while another one of the same picture has none. Searches
+// find both.
+func TestDerivedRecordCoversSamePicture(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	p := (&copies{tb: t}).reopen(&testReplica{store: kvtest.OrLate(t, memkv.New())})
 	first, second := create("first"), create("second")

@@ -39,9 +39,9 @@ func epochsOf(t testing.TB) *partition.Origin {
 	return origin
 }
 
-// TestKept: a replica keeps runs as they came, with the place before each, also over another opening. It keeps no empty run, and none without a
-// seal.
-func TestKept(t *testing.T) {
+// TestFramesAreStored: a replica keeps runs as they came, with the place before each, also over another opening. It keeps no empty run, and
+// none without a seal.
+func TestFramesAreStored(t *testing.T) {
 	origin := epochsOf(t)
 	store := kvtest.OrLate(t, memkv.New())
 	r := openNamed(t, store, 1)
@@ -85,8 +85,8 @@ func TestKept(t *testing.T) {
 	check(r)
 }
 
-// TestKeptMarks: a session names the last 16 epochs of the kept frames.
-func TestKeptMarks(t *testing.T) {
+// TestFramesOfLastEpochsAreNamed: a session names the last 16 epochs of the kept frames.
+func TestFramesOfLastEpochsAreNamed(t *testing.T) {
 	origin := sealingAs(t, kvtest.OrLate(t, memkv.New()), log.Epoch{100})
 	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
@@ -106,8 +106,8 @@ func TestKeptMarks(t *testing.T) {
 	}
 }
 
-// TestKeptBound has a replica keep no more of the log than it may, and the newest of it.
-func TestKeptBound(t *testing.T) {
+// TestFramesAreBounded has a replica keep no more of the log than it may, and the newest of it.
+func TestFramesAreBounded(t *testing.T) {
 	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
 	r, err := partition.OpenCopy(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
 	if err != nil {
@@ -145,8 +145,9 @@ func TestKeptBound(t *testing.T) {
 	}
 }
 
-// TestKeptFrom: a log may lack the frames after an entry that it has with the same chain. If it does not show that, it may lack all of them.
-func TestKeptFrom(t *testing.T) {
+// TestFramesThatLogMayLack: a log may lack the frames after an entry that it has with the same chain. If it does not show that, it may lack
+// all of them.
+func TestFramesThatLogMayLack(t *testing.T) {
 	origin := epochsOf(t)
 	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
@@ -206,9 +207,9 @@ func keepSealed(t testing.TB, p *partition.Copy, origin *partition.Origin, after
 	}
 }
 
-// TestKeepForSnapshot: the entries that a replica fetches for a snapshot replace the kept frames with it, and not before. The fetch can begin
-// again, also in another process and with another log.
-func TestKeepForSnapshot(t *testing.T) {
+// TestFramesForSnapshotReplaceOthers: the entries that a replica fetches for a snapshot replace the kept frames with it, and not before.
+// The fetch can begin again, also in another process and with another log.
+func TestFramesForSnapshotReplaceOthers(t *testing.T) {
 	image := kvtest.OrLate(t, memkv.New())
 	submit(t, sealingAs(t, image, log.Epoch{7}), create("old"))
 	origin := sealingAs(t, imageOf(t, image), log.Epoch{8})
@@ -271,8 +272,8 @@ func TestKeepForSnapshot(t *testing.T) {
 	}
 }
 
-// TestKeepBound: the frames for a snapshot have the limit of the others.
-func TestKeepBound(t *testing.T) {
+// TestFramesForSnapshotAreBounded: the frames for a snapshot have the limit of the others.
+func TestFramesForSnapshotAreBounded(t *testing.T) {
 	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
 	for i := range 60 {
 		submit(t, origin, create(fmt.Sprint(i)))
@@ -301,9 +302,9 @@ func TestKeepBound(t *testing.T) {
 	}
 }
 
-// TestTornKeepsFrames: a snapshot that is installed in part leaves the kept frames as they are. The replica offers them, also after it has pulled
-// the log from its beginning again.
-func TestTornKeepsFrames(t *testing.T) {
+// TestTornSnapshotKeepsFrames: a snapshot that is installed in part leaves the kept frames as they are. The replica offers them, also after
+// it has pulled the log from its beginning again.
+func TestTornSnapshotKeepsFrames(t *testing.T) {
 	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
 	large(t, origin, 0, 300)
 	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}

@@ -112,9 +112,9 @@ func TestLargeSnapshot(t *testing.T) {
 	}
 }
 
-// TestWipedOutbox: a replica fails in the middle of a snapshot and has lost its state. Its first operations were acknowledged and trimmed
-// as stable. It pulls the log from the beginning, and the rest of its outbox is still pending.
-func TestWipedOutbox(t *testing.T) {
+// TestOutboxAfterLostState: a replica fails in the middle of a snapshot and has lost its state. Its first operations were acknowledged and
+// trimmed as stable. It pulls the log from the beginning, and the rest of its outbox is still pending.
+func TestOutboxAfterLostState(t *testing.T) {
 	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version) // operations after a gap are folded
 	large(t, origin, 0, 2000)
 	w := newCopies(t, nil, 0, false)

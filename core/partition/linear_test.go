@@ -26,9 +26,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestLinearPartition lets several clients read and write a few ids of a partition at once. Each history must have a sequential
+// TestPartitionIsLinearizable lets several clients read and write a few ids of a partition at once. Each history must have a sequential
 // order in which a plain map gives the same answers.
-func TestLinearPartition(t *testing.T) {
+func TestPartitionIsLinearizable(t *testing.T) {
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		calls := history(t, seed)
 		if !porcupine.CheckOperations(register, calls) {

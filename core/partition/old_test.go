@@ -113,9 +113,9 @@ func keptTest(t *testing.T, p *Copy) (frames []Frame, list []string) {
 	return frames, list
 }
 
-// TestKeepOld: a replica makes frames of the entries that version 0.1.0 kept, up to each seal. It does not know the epoch of earlier runs, and
-// offers their frames to every log that lacks its place, until all that it showed then is stable.
-func TestKeepOld(t *testing.T) {
+// TestFramesOfOldVersion: a replica makes frames of the entries that version 0.1.0 kept, up to each seal. It does not know the epoch of
+// earlier runs, and offers their frames to every log that lacks its place, until all that it showed then is stable.
+func TestFramesOfOldVersion(t *testing.T) {
 	disk := kvtest.OrLate(t, memkv.New())
 	origin := openTest(t, Options{Store: disk, Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8) // the rules come first
@@ -161,9 +161,9 @@ func TestKeepOld(t *testing.T) {
 	}
 }
 
-// TestKeepOldTorn: a replica of version 0.1.0 ended while it installed a snapshot. It keeps the frames of earlier runs, although it pulls the log
-// from its beginning.
-func TestKeepOldTorn(t *testing.T) {
+// TestFramesOfOldVersionAfterTornSnapshot: a replica of version 0.1.0 ended while it installed a snapshot. It keeps the frames of earlier
+// runs, although it pulls the log from its beginning.
+func TestFramesOfOldVersionAfterTornSnapshot(t *testing.T) {
 	origin := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8)
 	store := oldReplica(t, origin)
@@ -193,8 +193,8 @@ type fullStore struct{ kv.Store }
 
 func (fullStore) Apply(*kv.Batch) error { return kv.ErrFull }
 
-// TestKeepOldFull: a full replica of version 0.1.0 opens, and makes its frames at the first opening with space.
-func TestKeepOldFull(t *testing.T) {
+// TestFramesOfOldVersionWhileFull: a full replica of version 0.1.0 opens, and makes its frames at the first opening with space.
+func TestFramesOfOldVersionWhileFull(t *testing.T) {
 	origin := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8)
 	store := oldReplica(t, origin)

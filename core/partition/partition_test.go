@@ -195,8 +195,8 @@ func digest(t tb, store kv.Reader) [32]byte {
 	return d
 }
 
-// TestDerived: a derived record that came with an operation stays until the last input with its picture is deleted.
-func TestDerived(t *testing.T) {
+// TestDerivedRecordStaysWithPicture: a derived record that came with an operation stays until the last input with its picture is deleted.
+func TestDerivedRecordStaysWithPicture(t *testing.T) {
 	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	base := [32]byte{1}

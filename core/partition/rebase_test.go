@@ -43,8 +43,8 @@ func isTrue(dot log.Dot, concept string) *log.InputLabels {
 	return &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: concept, Value: log.True}}}
 }
 
-// TestRunsThatDoNotLeadOn checks that a run of another log, from another position or with other entries changes nothing.
-func TestRunsThatDoNotLeadOn(t *testing.T) {
+// TestUnrelatedRunsChangeNothing checks that a run of another log, from another position or with other entries changes nothing.
+func TestUnrelatedRunsChangeNothing(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, origin, create("a"), create("b"), create("c"))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
@@ -94,8 +94,8 @@ func TestFullOutbox(t *testing.T) {
 	c.check(t, w.origin)
 }
 
-// TestDeletingAllAndComingBack checks that inputs hidden by a pending deletion of everything come back if the origin refuses it.
-func TestDeletingAllAndComingBack(t *testing.T) {
+// TestRefusedDeletionOfAllRestoresInputs checks that inputs hidden by a pending deletion of everything come back if the origin refuses it.
+func TestRefusedDeletionOfAllRestoresInputs(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	for i := range 30 {
 		submit(t, origin, create(fmt.Sprint(i)))
@@ -133,9 +133,9 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 	}
 }
 
-// TestPassedOver installs a snapshot that includes the replica's operations but brings no verdicts on them. The replica stores those
-// without an effect in the snapshot as conflicts.
-func TestPassedOver(t *testing.T) {
+// TestSnapshotWithoutVerdicts installs a snapshot that includes the replica's operations but brings no verdicts on them. The replica stores
+// those without an effect in the snapshot as conflicts.
+func TestSnapshotWithoutVerdicts(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	theirs := submit(t, origin, create("one"), create("two"))
 	dot := theirs[0].Dot

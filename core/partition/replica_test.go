@@ -290,8 +290,8 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// TestPullFull checks that a full store accepts only entries that free space, and all entries once it has space.
-func TestPullFull(t *testing.T) {
+// TestPullIntoFullStore checks that a full store accepts only entries that free space, and all entries once it has space.
+func TestPullIntoFullStore(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	c := openReplica(t, store)
@@ -352,9 +352,9 @@ func (c *testReplica) checkConfirmed(t tb, pending []log.Entry) {
 	}
 }
 
-// TestSentAgain: a horizon drops the name of an operation that its replica sends again. The log has the operation twice, and the first verdict
-// counts.
-func TestSentAgain(t *testing.T) {
+// TestOperationSentAgain: a horizon drops the name of an operation that its replica sends again. The log has the operation twice, and the
+// first verdict counts.
+func TestOperationSentAgain(t *testing.T) {
 	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	submit(t, c.Copy, create("a"))
@@ -371,8 +371,8 @@ func TestSentAgain(t *testing.T) {
 	c.check(t, origin)
 }
 
-// TestOtherKind checks that a store opens only as what it is: with its own log, or as a replica.
-func TestOtherKind(t *testing.T) {
+// TestStoreOpensOnlyAsItsKind checks that a store opens only as what it is: with its own log, or as a replica.
+func TestStoreOpensOnlyAsItsKind(t *testing.T) {
 	replica, log := kvtest.OrLate(t, memkv.New()), memkv.New()
 	submit(t, openReplica(t, replica).Copy, create("before the first contact"))
 	submit(t, open(t, log), create("x"))

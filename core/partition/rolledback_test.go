@@ -16,9 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestRolledBack rolls the disk of an origin back to an image, without a restore. The log lacks the places of the lost entries, and takes the
-// entries back, also if it has written since.
-func TestRolledBack(t *testing.T) {
+// TestRolledBackOrigin rolls the disk of an origin back to an image, without a restore. The log lacks the places of the lost entries, and
+// takes the entries back, also if it has written since.
+func TestRolledBackOrigin(t *testing.T) {
 	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	doomed := submit(t, origin, create("doomed"))[0].Dot
@@ -301,9 +301,9 @@ func TestRolledBackTrimmed(t *testing.T) {
 	}
 }
 
-// TestRebaseOnRolledBack: a replica takes a snapshot of a log that lost an operation of the replica. The operation waits to be sent again,
-// also when entries of the log up to its former place are stable.
-func TestRebaseOnRolledBack(t *testing.T) {
+// TestRebaseOnRolledBackLog: a replica takes a snapshot of a log that lost an operation of the replica. The operation waits to be sent
+// again, also when entries of the log up to its former place are stable.
+func TestRebaseOnRolledBackLog(t *testing.T) {
 	store := kvtest.OrLate(t, memkv.New())
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
@@ -359,10 +359,10 @@ func resumedOrigins(t *testing.T) (first, second *partition.Origin) {
 	return first, second
 }
 
-// TestOwnCheckAtOrigin: an origin continues from an image of its memory. It draws another writer once a replica returns an operation that it has
-// not made. It lists that operation if it has used the name, and else takes it back. That it has drawn another writer before, because it lacked an
-// entry of its opening, does not matter.
-func TestOwnCheckAtOrigin(t *testing.T) {
+// TestReusedNamesAtOrigin: an origin continues from an image of its memory. It draws another writer once a replica returns an operation
+// that it has not made. It lists that operation if it has used the name, and else takes it back. That it has drawn another writer before,
+// because it lacked an entry of its opening, does not matter.
+func TestReusedNamesAtOrigin(t *testing.T) {
 	for _, writes := range []int{0, 1} {
 		for _, draws := range []bool{false, true} {
 			first, second := resumedOrigins(t)
@@ -402,9 +402,9 @@ func TestOwnCheckAtOrigin(t *testing.T) {
 	}
 }
 
-// TestPendingOfUsedThing: a replica waits with an operation about a thing whose name the origin uses again, because it continued from an image of
-// its memory. A snapshot lists the operation, since it means a thing that the log lacks.
-func TestPendingOfUsedThing(t *testing.T) {
+// TestPendingOperationOnReusedThing: a replica waits with an operation about a thing whose name the origin uses again, because it continued
+// from an image of its memory. A snapshot lists the operation, since it means a thing that the log lacks.
+func TestPendingOperationOnReusedThing(t *testing.T) {
 	first, second := resumedOrigins(t)
 	used := submit(t, first, create("b"))[0].Dot
 	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
@@ -429,9 +429,9 @@ func TestPendingOfUsedThing(t *testing.T) {
 	}
 }
 
-// TestUsedThings: an origin that continued from an image of its memory lists returned operations about a thing whose name it has used, also if
-// they are returned later than the thing. It lists no operation that it has.
-func TestUsedThings(t *testing.T) {
+// TestReturnedOperationsOnReusedThings: an origin that continued from an image of its memory lists returned operations about a thing whose
+// name it has used, also if they are returned later than the thing. It lists no operation that it has.
+func TestReturnedOperationsOnReusedThings(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		first, second := resumedOrigins(t)
 		used := submit(t, first, create("b"))[0].Dot

@@ -46,8 +46,8 @@ func (c *countingStore) Commit(b *kv.Batch) (func() error, error) {
 	return c.Store.Commit(b)
 }
 
-// TestShut ends a partition while writers use it. Each writer gets the reason, and nothing is written afterwards.
-func TestShut(t *testing.T) {
+// TestShutdownAnswersWriters ends a partition while writers use it. Each writer gets the reason, and nothing is written afterwards.
+func TestShutdownAnswersWriters(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		store := &countingStore{Store: kvtest.OrLate(t, memkv.New())}
@@ -97,8 +97,8 @@ func TestShut(t *testing.T) {
 	}
 }
 
-// TestTidy: writes that bypass the log become visible completely, or not at all.
-func TestTidy(t *testing.T) {
+// TestWritesOutsideLogAreAtomic: writes that bypass the log become visible completely, or not at all.
+func TestWritesOutsideLogAreAtomic(t *testing.T) {
 	store := kvtest.OrLate(t, memkv.New())
 	p := open(t, store)
 	key := app.LocalKey("note")

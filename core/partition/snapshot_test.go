@@ -149,8 +149,9 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExportLess checks that a snapshot leaves out derived records if none are requested, and always those of other networks.
-func TestExportLess(t *testing.T) {
+// TestExportOmitsDerivedRecords checks that a snapshot leaves out derived records if none are requested, and always those of other
+// networks.
+func TestExportOmitsDerivedRecords(t *testing.T) {
 	p := open(t, kvtest.OrLate(t, memkv.New()))
 	defer p.Close()
 	if x, chunks := export(t, p, [32]byte{}); len(chunks) != 0 || x.Seq != 0 || x.Chain != log.Chain(x.Epoch) {

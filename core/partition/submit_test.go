@@ -61,8 +61,8 @@ func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
 	}, err
 }
 
-// TestFull checks that a full store refuses writes before anything is written, and accepts deletions.
-func TestFull(t *testing.T) {
+// TestFullStoreRefusesWrites checks that a full store refuses writes before anything is written, and accepts deletions.
+func TestFullStoreRefusesWrites(t *testing.T) {
 	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	a := submit(t, p, create("a"))[0]
@@ -104,8 +104,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestFoldLater checks that a later step folds operations that the store refused at first.
-func TestFoldLater(t *testing.T) {
+// TestRefusedFoldIsRetried checks that a later step folds operations that the store refused at first.
+func TestRefusedFoldIsRetried(t *testing.T) {
 	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	store.set(&store.apply, kv.ErrFull)
@@ -153,8 +153,8 @@ func TestSubmitNothing(t *testing.T) {
 	}
 }
 
-// TestGroup lets many Submits wait for one sync. One of them folds the operations of several.
-func TestGroup(t *testing.T) {
+// TestSubmitsShareASync lets many Submits wait for one sync. One of them folds the operations of several.
+func TestSubmitsShareASync(t *testing.T) {
 	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	p := open(t, store)
 	store.gate = make(chan struct{})

@@ -174,8 +174,8 @@ func horizons(t testing.TB, p *partition.Origin) (at []time.Time) {
 	return at
 }
 
-// TestHorizonMoves checks that the horizon follows the clock, and that older writes are refused.
-func TestHorizonMoves(t *testing.T) {
+// TestHorizonFollowsClock checks that the horizon follows the clock, and that older writes are refused.
+func TestHorizonFollowsClock(t *testing.T) {
 	const day = 24 * time.Hour
 	retention := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
@@ -238,8 +238,8 @@ func TestHorizonMoves(t *testing.T) {
 	}
 }
 
-// TestHorizonOfAJump checks that the horizon follows the log's own clock: a wrong date of the host does not move it.
-func TestHorizonOfAJump(t *testing.T) {
+// TestHorizonIgnoresWrongDate checks that the horizon follows the log's own clock: a wrong date of the host does not move it.
+func TestHorizonIgnoresWrongDate(t *testing.T) {
 	c := &ticking{at: clock()}
 	p := openRetaining(t, kvtest.OrLate(t, memkv.New()), opening(), c, partition.Retention{})
 	accept(t, p, writerOps(edge, 1, flip(submit(t, p, create("a"))[0].Dot, 1)...))

@@ -64,9 +64,9 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestDrawnByClock: two machines that resume from one image of a memory have the same random bytes. They draw different writers, because
-// their clocks differ.
-func TestDrawnByClock(t *testing.T) {
+// TestResumedMachinesDrawDifferentWriters: two machines that resume from one image of a memory have the same random bytes. They draw
+// different writers, because their clocks differ.
+func TestResumedMachinesDrawDifferentWriters(t *testing.T) {
 	seen := map[log.Writer]bool{}
 	for i := range 3 {
 		p, err := partition.OpenCopy(partition.Options{
@@ -222,9 +222,10 @@ func (w *past) giveBack(r *partition.Copy, origin *partition.Origin) {
 	}
 }
 
-// TestNamesOnce: the disks of both sides go back in time, and copies of them run at once. No opening gives a name that another opening gave,
-// every log has the same content by a name, and no operation waits in vain. A log that lacks the place of a replica gets all that it keeps.
-func TestNamesOnce(t *testing.T) {
+// TestNamesAreUnique: the disks of both sides go back in time, and copies of them run at once. No opening gives a name that another opening
+// gave, every log has the same content by a name, and no operation waits in vain. A log that lacks the place of a replica gets all that it
+// keeps.
+func TestNamesAreUnique(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 20_000) {
 		w := &past{T: t, Rand: rand.New(rand.NewPCG(seed, 9)), made: map[log.Dot]string{}}
 		for side := range w.running {
@@ -311,9 +312,9 @@ func checkGoesOn(t *testing.T, r *testReplica, origin *partition.Origin, w log.W
 	}
 }
 
-// TestOwnCheck: a machine continues from an image of its memory, and pulls operations of its writer that it has not made. It lists its own ones
-// with their content, from the first one whose name was used, and draws another writer. How many it has made does not matter.
-func TestOwnCheck(t *testing.T) {
+// TestReusedNames: a machine continues from an image of its memory, and pulls operations of its writer that it has not made. It lists its
+// own ones with their content, from the first one whose name was used, and draws another writer. How many it has made does not matter.
+func TestReusedNames(t *testing.T) {
 	for writes := range 4 {
 		origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 		first, second := twins(t)
@@ -333,9 +334,9 @@ func TestOwnCheck(t *testing.T) {
 	}
 }
 
-// TestOwnCheckInSnapshot is TestOwnCheck with a snapshot instead of entries. If entries were stored for the snapshot, they show the first used
-// name. If not, the clock of a thing that the operation made shows it, or that of the newest operation of the writer.
-func TestOwnCheckInSnapshot(t *testing.T) {
+// TestReusedNamesInSnapshot is TestReusedNames with a snapshot instead of entries. If entries were stored for the snapshot, they show the
+// first used name. If not, the clock of a thing that the operation made shows it, or that of the newest operation of the writer.
+func TestReusedNamesInSnapshot(t *testing.T) {
 	for writes := range 4 {
 		for _, stored := range []bool{true, false} {
 			origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
@@ -357,9 +358,9 @@ func TestOwnCheckInSnapshot(t *testing.T) {
 	}
 }
 
-// TestOwnCheckWithoutClock: a snapshot has the name of an operation of the replica, which makes nothing, and no clock with it. A
-// later operation of the writer shows that the names were used twice. Both are listed.
-func TestOwnCheckWithoutClock(t *testing.T) {
+// TestReusedNamesWithoutClock: a snapshot has the name of an operation of the replica, which makes nothing, and no clock with it. A later
+// operation of the writer shows that the names were used twice. Both are listed.
+func TestReusedNamesWithoutClock(t *testing.T) {
 	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	first, second := twins(t)
 	w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
@@ -380,9 +381,9 @@ func TestOwnCheckWithoutClock(t *testing.T) {
 	checkGoesOn(t, second, origin, w, "[a old-1 old-2 after]")
 }
 
-// TestOwnCheckOfTwoWriters: the names of two openings were used twice, and one pull shows both. The process does not continue as the writer of
-// the second one.
-func TestOwnCheckOfTwoWriters(t *testing.T) {
+// TestReusedNamesOfTwoWriters: the names of two openings were used twice, and one pull shows both. The process does not continue as the
+// writer of the second one.
+func TestReusedNamesOfTwoWriters(t *testing.T) {
 	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	machine := func(ahead time.Duration, also ...log.Body) (*testReplica, []log.Writer) {
 		c := &ticking{at: clock()}
@@ -515,9 +516,9 @@ func TestOfferNames(t *testing.T) {
 	offer(t, p, partition.Offer{Ops: site[1:], Before: 1}) // the clock of a site's operation is not known
 }
 
-// TestLeftBeforeCrash: a power cut undoes that the outbox drops stable operations, but not that their writer leaves it. The next process drops
-// them. It does not send them to a log that lacks them, since nobody knows their secret any more.
-func TestLeftBeforeCrash(t *testing.T) {
+// TestDroppedOperationsAfterPowerCut: a power cut undoes that the outbox drops stable operations, but not that their writer leaves it. The
+// next process drops them. It does not send them to a log that lacks them, since nobody knows their secret any more.
+func TestDroppedOperationsAfterPowerCut(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 	c := openReplica(t, store)
@@ -561,9 +562,9 @@ func TestNameOfAtOrigin(t *testing.T) {
 	}
 }
 
-// TestHistoryOfPending: a replica knows the whole history of an input as long as the input is pending, whatever the position of the operation
-// that made it.
-func TestHistoryOfPending(t *testing.T) {
+// TestHistoryOfPendingInput: a replica knows the whole history of an input as long as the input is pending, whatever the position of the
+// operation that made it.
+func TestHistoryOfPendingInput(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	exchange := func() {

@@ -75,7 +75,7 @@ func TestActivations(t *testing.T) {
 	}
 }
 
-func TestActivationsOfOtherCells(t *testing.T) {
+func TestActivationsOfInvalidCells(t *testing.T) {
 	s := tinySet(t)
 	good := func() *Cells {
 		return &Cells{Height: 1, Width: 2, Classes: 6, Rows: make([]float32, 2*(6+Dim)), Box: raster.Crop{Bottom: 1, Right: 1}}

@@ -99,9 +99,9 @@ func TestCubeRoot(t *testing.T) {
 	check(1<<51 - 1)
 }
 
-// TestNearestOfTheListItself checks that every W3C colour is nearest to itself. Cyan and Magenta are nearest to their other names, Aqua and
-// Fuchsia, which come first.
-func TestNearestOfTheListItself(t *testing.T) {
+// TestNamedColoursAreNearestToThemselves checks that every W3C colour is nearest to itself. Cyan and Magenta are nearest to their other
+// names, Aqua and Fuchsia, which come first.
+func TestNamedColoursAreNearestToThemselves(t *testing.T) {
 	p := newPalette(w3c(t))
 	for i, c := range p.colors {
 		rgb, ok := parseHex(c.Hex)
@@ -118,7 +118,7 @@ func TestNearestOfTheListItself(t *testing.T) {
 	}
 }
 
-func TestNearestIsTheNearest(t *testing.T) {
+func TestNearestAgreesWithScan(t *testing.T) {
 	p := newPalette(w3c(t))
 	var list []oklab
 	for _, color := range p.colors {

@@ -27,7 +27,7 @@ func mustEmbed(t testing.TB, e []float32) Embedding {
 	return out
 }
 
-func TestEmbeddingIsTheUnitVector(t *testing.T) {
+func TestEmbeddingIsUnitVector(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, size := range []float64{1e-38, 1e-10, 1, 1e10, 1e37} {
 		for range 50 {

@@ -131,7 +131,7 @@ func TestShippedFirstFive(t *testing.T) {
 }
 
 // Food concepts stand out on food and stay low elsewhere.
-func TestShippedFoodIsHonest(t *testing.T) {
+func TestShippedFoodModelSeparatesFood(t *testing.T) {
 	dir := photos(t)
 	s := loadModels(t)
 	a := s.NewAnalyser(raster.Limits{})

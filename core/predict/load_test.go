@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestLoadWithoutTheOthers(t *testing.T) {
+func TestLoadOfGeneralModelOnly(t *testing.T) {
 	files, ms := tinyParts(t), publicManifests(tinySize, 6, 2)
 	for _, folder := range []string{"food-items-v1.0", "color", "general-embed"} {
 		delete(ms, folder)

@@ -70,9 +70,9 @@ func backgroundOf(t *testing.T, s *Set) []Embedding {
 	return b
 }
 
-// TestBackgroundLater loads the tables of a bundle whose background is missing or damaged at first. The next call after the file arrived
-// reads it.
-func TestBackgroundLater(t *testing.T) {
+// TestBackgroundArrivesLater loads the tables of a bundle whose background is missing or damaged at first. The next call after the file
+// arrived reads it.
+func TestBackgroundArrivesLater(t *testing.T) {
 	const name = "general-v1.3/background.f16"
 	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
 	full, err := Load(fsys)

@@ -63,7 +63,7 @@ func plainValues(ev *evaluator, logits []float32, e *Embedding) (general, food [
 	return general, food
 }
 
-func TestValuesAreTheDefinition(t *testing.T) {
+func TestValuesEqualTheDefinition(t *testing.T) {
 	for name, s := range map[string]*Set{"tiny": tinySet(t), "default": loadModels(t)} {
 		t.Run(name, func(t *testing.T) {
 			ev, bb := s.evaluator, s.backbone

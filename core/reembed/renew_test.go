@@ -203,7 +203,7 @@ func TestEveryInputIsTakenOnce(t *testing.T) {
 }
 
 // A kill loses what was out, and nothing else.
-func TestAnotherStartGoesOn(t *testing.T) {
+func TestRestartContinues(t *testing.T) {
 	w := newWorld(t, 4)
 	tasks := w.take(3)
 	w.analyse(tasks[0])
@@ -224,7 +224,7 @@ func TestAnotherStartGoesOn(t *testing.T) {
 	w.progress(4, 0, 4, true)
 }
 
-func TestPicturesThatCannotBeAnalysed(t *testing.T) {
+func TestUnreadablePictures(t *testing.T) {
 	w := newWorld(t, 2)
 	tasks := w.take(2)
 	w.analyse(tasks[0])
@@ -344,8 +344,8 @@ func (w *world) trainOld(version string) log.Dot {
 	return model
 }
 
-// TestVersionsAreMadeAnew trains a model with the old network. The renewal must train it again with the next network.
-func TestVersionsAreMadeAnew(t *testing.T) {
+// TestVersionsAreRetrained trains a model with the old network. The renewal must train it again with the next network.
+func TestVersionsAreRetrained(t *testing.T) {
 	w := newWorld(t, 20)
 	model := w.trainOld("one")
 	w.analyse(w.take(100)...)
@@ -392,9 +392,9 @@ func TestVersionsAreMadeAnew(t *testing.T) {
 	}
 }
 
-// TestLateVersions adds a version of the old network after the switch. It is trained again, also after a call that asked for no training
-// and after a training that failed.
-func TestLateVersions(t *testing.T) {
+// TestVersionsAfterSwitchAreRetrained adds a version of the old network after the switch. It is trained again, also after a call that asked
+// for no training and after a training that failed.
+func TestVersionsAfterSwitchAreRetrained(t *testing.T) {
 	w := newWorld(t, 20)
 	w.analyse(w.take(100)...)
 	w.take(1)

@@ -264,8 +264,8 @@ func closest(files map[int][]uint32, of map[uint32]plantedInput, p plantedInput)
 	return best
 }
 
-// TestGroupsGoOn groups more inputs than one call examines, and then deletes the inputs of a group.
-func TestGroupsGoOn(t *testing.T) {
+// TestGroupsContinueInNextCall groups more inputs than one call examines, and then deletes the inputs of a group.
+func TestGroupsContinueInNextCall(t *testing.T) {
 	w := indextest.New(t, 9, memkv.New())
 	plant(t, w, 130)
 	tiers := []search.Tier{search.ReEncoded}

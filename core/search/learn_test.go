@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestTellAgreesWithScan compares the score that separates two kinds of pairs best with the best of all scores.
-func TestTellAgreesWithScan(t *testing.T) {
+// TestBestScoreAgreesWithScan compares the score that separates two kinds of pairs best with the best of all scores.
+func TestBestScoreAgreesWithScan(t *testing.T) {
 	found := 0
 	for seed := range testkit.Seeds(t, 300, 100_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -52,8 +52,8 @@ func TestTellAgreesWithScan(t *testing.T) {
 	}
 }
 
-// TestOfUnrelated checks that one pair of unrelated pictures in a hundred exceeds the learned score.
-func TestOfUnrelated(t *testing.T) {
+// TestScoresOfUnrelatedPictures checks that one pair of unrelated pictures in a hundred exceeds the learned score.
+func TestScoresOfUnrelatedPictures(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var pictures []predict.Embedding
 	for range 300 {

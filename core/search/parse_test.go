@@ -221,8 +221,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestParseWithoutMore parses a query with options that have neither custom concepts nor hosted pictures.
-func TestParseWithoutMore(t *testing.T) {
+// TestParseWithDefaultOptions parses a query with options that have neither custom concepts nor hosted pictures.
+func TestParseWithDefaultOptions(t *testing.T) {
 	o := search.Options{Names: words{}, Language: "zh-TW"}
 	q, err := parse(t, `{"ands":[{"output":{"data":{"concepts":[{"name":"dog"}]}}},{"input":{"data":{"image":{"url":"https://here/hosted"}}}}]}`, o)
 	if err != nil || len(q.Clauses) != 2 {

@@ -58,9 +58,9 @@ func resize(m image.Image, width, height int) image.Image {
 	return out
 }
 
-// TestPrintsOfPhotos saves real photographs again in many ways. It compares their prints with those of the originals, of all other
+// TestFingerprintsOfPhotos saves real photographs again in many ways. It compares their prints with those of the originals, of all other
 // photographs, and of the pictures' mirror images and middles.
-func TestPrintsOfPhotos(t *testing.T) {
+func TestFingerprintsOfPhotos(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(testkit.DataPath(t, "photos"), "*.jpg"))
 	if err != nil || len(names) < 40 {
 		t.Fatalf("%d photos, %v", len(names), err)
@@ -155,8 +155,8 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestPlainPrints compares the prints of pictures of one colour, which have no rising or falling brightness.
-func TestPlainPrints(t *testing.T) {
+// TestFingerprintsOfPlainPictures compares the prints of pictures of one colour, which have no rising or falling brightness.
+func TestFingerprintsOfPlainPictures(t *testing.T) {
 	plain := func(level byte, width int) *print {
 		p := &print{width: width, height: 100}
 		for i := range p.means {

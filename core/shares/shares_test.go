@@ -167,8 +167,8 @@ func TestSharesOfBytes(t *testing.T) {
 	}
 }
 
-// TestRoomIsTheMostThatFits compares a caller's room with the largest number of places that fit.
-func TestRoomIsTheMostThatFits(t *testing.T) {
+// TestRoomIsLargestThatFits compares a caller's room with the largest number of places that fit.
+func TestRoomIsLargestThatFits(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		s := New(rnd.Int64N(40), rnd.Int64N(4))

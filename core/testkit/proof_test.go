@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestSeedsGoOnFrom(t *testing.T) {
+func TestSeedsStartAtFrom(t *testing.T) {
 	tests := []struct {
 		name                   string
 		nightly, soak, from, n string

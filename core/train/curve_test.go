@@ -147,8 +147,8 @@ func TestSupportedPrecision(t *testing.T) {
 	}
 }
 
-// TestMetricsOfOlder checks that metrics of an older version, which lack the newer fields, are read and written back unchanged.
-func TestMetricsOfOlder(t *testing.T) {
+// TestMetricsOfOlderVersions checks that metrics of an older version, which lack the newer fields, are read and written back unchanged.
+func TestMetricsOfOlderVersions(t *testing.T) {
 	const older = `{"folds":2,"concepts":[{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75,"evaluated":true,"positives":2,"negatives":2,"unrelated":0}],` +
 		`"macro":{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75},"confusion":[[1,1],[0,2]],"weakest":[{"example":1,"concept":0,"label":1,"value":0.25}]}`
 	var m Metrics

@@ -23,7 +23,7 @@ func heads(t testing.TB) []*Head {
 	return []*Head{sigmoid, open, fitHead(t, NewFitter(p))}
 }
 
-func TestHeadComesBack(t *testing.T) {
+func TestHeadRoundTrips(t *testing.T) {
 	for _, h := range heads(t) {
 		b, err := h.MarshalBinary()
 		if err != nil {
@@ -39,7 +39,7 @@ func TestHeadComesBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoHeadIsRefused(t *testing.T) {
+func TestInvalidHeadsAreRefused(t *testing.T) {
 	good, _ := heads(t)[0].MarshalBinary()
 	reseal := func(b []byte) []byte {
 		body := b[:len(b)-4]
@@ -75,7 +75,7 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 	}
 }
 
-func TestPartsThatDoNotFitAreNotWritten(t *testing.T) {
+func TestUnfitPartsAreNotWritten(t *testing.T) {
 	for name, h := range map[string]*Head{
 		"no concepts": {},
 		"no outputs":  {Concepts: []string{"a"}},

@@ -77,8 +77,8 @@ func TestFoldsAreStratified(t *testing.T) {
 	})
 }
 
-// TestCopiesStayTogether checks that copies of a picture are never on both sides of a fold.
-func TestCopiesStayTogether(t *testing.T) {
+// TestCopiesShareAFold checks that copies of a picture are never on both sides of a fold.
+func TestCopiesShareAFold(t *testing.T) {
 	w := newWorld(9, 2, 1)
 	p := w.problem(6, "a", "b")
 	p.Examples = append(p.Examples, p.Examples...)
@@ -162,7 +162,7 @@ func TestWrongLabelIsTheWeakest(t *testing.T) {
 	}
 }
 
-func TestClearConceptsAreToldWell(t *testing.T) {
+func TestClearConceptsAreSeparated(t *testing.T) {
 	step := 1
 	if testing.Short() {
 		step = 5
@@ -182,9 +182,9 @@ func TestClearConceptsAreToldWell(t *testing.T) {
 	}
 }
 
-// TestAloneAConceptIsJudgedAgainstTheBackground evaluates a model of one concept against the background. Without a background, or with one
+// TestSingleConceptIsEvaluatedAgainstBackground evaluates a model of one concept against the background. Without a background, or with one
 // picture, it is not evaluated.
-func TestAloneAConceptIsJudgedAgainstTheBackground(t *testing.T) {
+func TestSingleConceptIsEvaluatedAgainstBackground(t *testing.T) {
 	w := newWorld(11, 1, 0.7)
 	p := w.problem(8, "a")
 	p.Background = w.background(256)
@@ -250,9 +250,9 @@ func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 	}
 }
 
-// TestFiguresAreOfOneSet compares the figures of each concept with the confusion matrix of the same evaluation. Its row sums to the labels,
+// TestFiguresCountOneSet compares the figures of each concept with the confusion matrix of the same evaluation. Its row sums to the labels,
 // its column to the predictions, and the last point of its curve includes the whole set.
-func TestFiguresAreOfOneSet(t *testing.T) {
+func TestFiguresCountOneSet(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 500) {
 		random := rand.New(rand.NewPCG(seed, 10))
 		w := newWorld(seed, 3, 1.6)
@@ -310,8 +310,8 @@ func TestFiguresAreOfOneSet(t *testing.T) {
 	}
 }
 
-// TestOrderOfExamplesIsNoMatter checks that the order of the examples changes no bit of the result, except the indices of examples.
-func TestOrderOfExamplesIsNoMatter(t *testing.T) {
+// TestOrderOfExamplesChangesNothing checks that the order of the examples changes no bit of the result, except the indices of examples.
+func TestOrderOfExamplesChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Uint64().Draw(t, "seed"), 3, 1)
 		p := &Problem{

@@ -92,7 +92,7 @@ func (t *task) slopes(m *matrix, x []float32) []float32 {
 	return t.solver.g
 }
 
-func TestGradientIsThatOfTheLoss(t *testing.T) {
+func TestGradientMatchesTheLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n, d := rapid.IntRange(1, 700).Draw(t, "examples"), 32*rapid.IntRange(1, 2).Draw(t, "dimensions")
@@ -153,7 +153,7 @@ func TestSolutionIsTheMinimum(t *testing.T) {
 }
 
 // The result of a task depends only on the task, to the bit: neither on its neighbours in the batch, nor on their number.
-func TestTasksDoNotTouchEachOther(t *testing.T) {
+func TestTasksAreIndependent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	m, _ := randomTask(rng, 600, 64, 1, false)
 	var tasks []*task

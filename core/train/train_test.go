@@ -154,7 +154,7 @@ func TestTenPicturesSuffice(t *testing.T) {
 	}
 }
 
-func TestLabelsThatMakeNoHead(t *testing.T) {
+func TestUnusableLabels(t *testing.T) {
 	w := newWorld(2, 2, 1)
 	e := w.picture(0)
 	tests := []struct {
@@ -185,8 +185,8 @@ func TestLabelsThatMakeNoHead(t *testing.T) {
 	}
 }
 
-// TestNoLabelsCallNothingPresent trains versions without a label for any of the model's concepts. They predict no concept.
-func TestNoLabelsCallNothingPresent(t *testing.T) {
+// TestNoLabelsPredictNoConcept trains versions without a label for any of the model's concepts. They predict no concept.
+func TestNoLabelsPredictNoConcept(t *testing.T) {
 	w := newWorld(3, 2, 1)
 	for _, p := range []*Problem{
 		{Concepts: []string{"a", "b"}},
@@ -206,7 +206,7 @@ func TestNoLabelsCallNothingPresent(t *testing.T) {
 	}
 }
 
-func TestFitterGoesInSteps(t *testing.T) {
+func TestFitterRunsInSteps(t *testing.T) {
 	w := newWorld(4, 3, 1)
 	p := w.problem(5, "a", "b", "c")
 	p.Background = w.background(1500)
@@ -270,8 +270,8 @@ func TestFitterEndsWithAnError(t *testing.T) {
 	}
 }
 
-// TestConceptValuesAreValues checks that searches and predictions compute the same bits of a value.
-func TestConceptValuesAreValues(t *testing.T) {
+// TestConceptValuesEqualValues checks that searches and predictions compute the same bits of a value.
+func TestConceptValuesEqualValues(t *testing.T) {
 	w := newWorld(6, 3, 1)
 	for _, h := range heads(t) {
 		const n = 2*chunk + 3

@@ -146,7 +146,7 @@ func (c *changing) Submit(ctx context.Context, by string, bodies []log.Body, als
 	return c.Partition.Submit(ctx, by, bodies, also)
 }
 
-func TestModelThatChangesDuringAnImport(t *testing.T) {
+func TestModelChangesDuringImport(t *testing.T) {
 	w, h := newTrainedWorld(t)
 	err := Import(t.Context(), &changing{world: w, Partition: w.p}, h, "imported")
 	if !errors.Is(err, train.ErrHead) || !strings.Contains(err.Error(), "changed during the import") {

@@ -18,14 +18,14 @@ import (
 //	unlabelled inputs ─▶ sample ─▶ unsure? (values of the newest version) ─┐
 //	labelled inputs ───▶ sample ─▶ which inputs do they represent? ────────┴▶ greedy order
 //
-// The list is the greedy solution of facility location, as Wei, Iyer and Bilmes use it (2015, ICML, Submodularity in Data Subset
-// Selection and Active Learning). A picture represents the unlabelled ones that are more similar to it than to any labelled one, and its
-// gain is the sum of these differences of cosines. An outlier represents only itself and comes late, since it teaches little. Each
-// difference is weighted by the rank of the model's doubt about the represented picture. It uses ranks because a head that was trained on
-// a few pictures returns values near 0 for nearly all pictures.
+// The list is the greedy solution of facility location, as Wei, Iyer and Bilmes use it (2015, ICML, Submodularity in Data Subset Selection
+// and Active Learning). A picture represents the unlabelled ones that are more similar to it than to any labelled one, and its gain is the
+// sum of these differences of cosines. An outlier represents only itself and comes late, since it teaches little. Each difference is
+// weighted by the rank of the model's doubt about the represented picture. It uses ranks because a head that was trained on a few pictures
+// returns values near 0 for nearly all pictures.
 //
-// The list depends only on stored data and sums whole numbers, so every host makes the same list. [TestNextTeaches] of package models
-// measures it on photographs.
+// The list depends only on stored data and sums whole numbers, so every host makes the same list. [TestLabelNextTrainsBetter] of package
+// models measures it on photographs.
 
 // The sizes of the samples bound the cost of a list. A sample takes the inputs whose ordinals hash lowest. If one of them
 // gets a label, the next input joins the sample and the others stay.

@@ -115,8 +115,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestNothingLearned checks that a head trained without labels predicts no concept.
-func TestNothingLearned(t *testing.T) {
+// TestTrainingWithoutLabels checks that a head trained without labels predicts no concept.
+func TestTrainingWithoutLabels(t *testing.T) {
 	w := newWorld(t)
 	w.add(0)
 	w.make([]string{"cat", "dog"})
@@ -133,7 +133,7 @@ func TestNothingLearned(t *testing.T) {
 	}
 }
 
-func TestWaits(t *testing.T) {
+func TestTrainingWaitsForPendingInputs(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
 	w.pend("cow")
@@ -166,8 +166,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsForDeleted checks that a training does not wait for an input that is deleted or loses its label.
-func TestWaitsForDeleted(t *testing.T) {
+// TestTrainingIgnoresDeletedInputs checks that a training does not wait for an input that is deleted or loses its label.
+func TestTrainingIgnoresDeletedInputs(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
 	deleted, unlabelled := w.pend("cat"), w.pend("cat")
@@ -186,8 +186,8 @@ func TestWaitsForDeleted(t *testing.T) {
 	}
 }
 
-// TestFrozen checks that changes during a training do not affect it.
-func TestFrozen(t *testing.T) {
+// TestChangesDuringTrainingHaveNoEffect checks that changes during a training do not affect it.
+func TestChangesDuringTrainingHaveNoEffect(t *testing.T) {
 	change := func(w *world) {
 		view := w.p.View()
 		in, err := view.InputByID("in1")
@@ -216,8 +216,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestKilled checks that a training that is interrupted after any step runs again after the next start, with the same bytes.
-func TestKilled(t *testing.T) {
+// TestKilledTrainingRepeats checks that a training that is interrupted after any step runs again after the next start, with the same bytes.
+func TestKilledTrainingRepeats(t *testing.T) {
 	setUp := func() *world {
 		w := newWorld(t)
 		w.cats()
@@ -256,9 +256,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestRenewRepeats trains a version a second time on the same network. The manifest is the same bit for bit, except that inputs deleted
-// since then are missing.
-func TestRenewRepeats(t *testing.T) {
+// TestRetrainingRepeatsManifest trains a version a second time on the same network. The manifest is the same bit for bit, except that
+// inputs deleted since then are missing.
+func TestRetrainingRepeatsManifest(t *testing.T) {
 	for _, config := range [][]log.Setting{nil, {setting("concepts_mutually_exclusive")}, {setting("closed_environment")}} {
 		w := newWorld(t)
 		w.cats()
@@ -306,8 +306,8 @@ func TestRenewRepeats(t *testing.T) {
 	}
 }
 
-// TestTrouble checks that a failed training is tried again after a pause, and that the third failure ends it.
-func TestTrouble(t *testing.T) {
+// TestFailedTrainingIsRetried checks that a failed training is tried again after a pause, and that the third failure ends it.
+func TestFailedTrainingIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
 	w.make([]string{"cat"})
@@ -359,8 +359,8 @@ func TestBackgroundMissing(t *testing.T) {
 	}
 }
 
-// TestUnready checks that a training waits for an input that the network has not analysed yet.
-func TestUnready(t *testing.T) {
+// TestTrainingWaitsForAnalysis checks that a training waits for an input that the network has not analysed yet.
+func TestTrainingWaitsForAnalysis(t *testing.T) {
 	w := newWorld(t)
 	w.cats()
 	w.make([]string{"cat", "dog"})
@@ -381,8 +381,8 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestEnded checks that a stop of the program does not count as an attempt.
-func TestEnded(t *testing.T) {
+// TestStopCountsAsNoAttempt checks that a stop of the program does not count as an attempt.
+func TestStopCountsAsNoAttempt(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
 	w.make([]string{"cat"})
@@ -400,8 +400,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestGoneMeanwhile checks that a training ends without an error if its model or version was deleted meanwhile.
-func TestGoneMeanwhile(t *testing.T) {
+// TestModelDeletedDuringTraining checks that a training ends without an error if its model or version was deleted meanwhile.
+func TestModelDeletedDuringTraining(t *testing.T) {
 	for _, body := range []func(*world) log.Body{
 		func(w *world) log.Body { return &log.VersionDelete{Model: w.model, Version: "one"} },
 		func(w *world) log.Body { return &log.ModelDelete{Model: w.model} },
@@ -420,8 +420,8 @@ func TestGoneMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSeveral checks that the queue returns versions in order, and at most as many as requested.
-func TestSeveral(t *testing.T) {
+// TestQueueReturnsVersionsInOrder checks that the queue returns versions in order, and at most as many as requested.
+func TestQueueReturnsVersionsInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.cats()
 	w.make([]string{"cat", "dog"})

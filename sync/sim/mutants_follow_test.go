@@ -7,7 +7,7 @@ func init() { mutants = append(mutants, followMutants...) }
 // followMutants are seeded bugs about a store whose commits become visible late, and about machines that follow.
 var followMutants = []mutant{
 	{
-		name: "a redaction does not wait for the entries before it", test: "core/log TestFollow", file: "core/log/redact.go",
+		name: "a redaction does not wait for the entries before it", test: "core/log TestRoleChanges", file: "core/log/redact.go",
 		from: "	for {\n		if err := l.Settle()",
 		to:   "	for {\n		if $ {\n			l.mu.Lock()\n			return nil\n		}\n		if err := l.Settle()",
 	},
@@ -43,22 +43,22 @@ var followMutants = []mutant{
 		to:   "	if m.reads && !$ {\n		m.quota = before\n",
 	},
 	{
-		name: "a trim is not committed", test: "core/log TestFollow", file: "core/log/store.go",
+		name: "a trim is not committed", test: "core/log TestRoleChanges", file: "core/log/store.go",
 		from: "	if wait, err = l.commit(b); err != nil {\n		l.floor",
 		to:   "	if $ {\n		return nil, l.store.Apply(b)\n	}\n	if wait, err = l.commit(b); err != nil {\n		l.floor",
 	},
 	{
-		name: "derived records are not committed", test: "core/partition TestFollow", file: "core/partition/step.go",
+		name: "derived records are not committed", test: "core/partition TestRoleChanges", file: "core/partition/step.go",
 		from: "	if wait, err = p.o.Store.Commit(p.tx.Batch()); err == nil {\n",
 		to:   "	if $ {\n		p.deriving++\n		return func() error { return nil }, p.o.Store.Apply(p.tx.Batch())\n	}\n	if wait, err = p.o.Store.Commit(p.tx.Batch()); err == nil {\n",
 	},
 	{
-		name: "a purge is not committed", test: "core TestFollow", file: "core/partition/step.go",
+		name: "a purge is not committed", test: "core TestRoleChanges", file: "core/partition/step.go",
 		from: "	return kv.Sync(p.o.Store, p.tx.Batch())\n",
 		to:   "	if $ {\n		return p.o.Store.Apply(p.tx.Batch())\n	}\n	return kv.Sync(p.o.Store, p.tx.Batch())\n",
 	},
 	{
-		name: "a machine that follows puts rules in force", test: "core/partition TestFollow", file: "core/partition/origin.go",
+		name: "a machine that follows puts rules in force", test: "core/partition TestRoleChanges", file: "core/partition/origin.go",
 		from: "	if err != nil || p.o.Follow {\n",
 		to:   "	if err != nil || p.o.Follow && !$ {\n",
 	},

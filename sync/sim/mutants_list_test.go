@@ -191,12 +191,12 @@ var mutants = []mutant{
 		to:   "	if b.Version > f.newest && !$ {",
 	},
 	{
-		name: "the first rules make unread inputs ready", test: "core/fold TestUnreadIsRetried", file: "core/fold/inputs.go",
+		name: "the first rules make unread inputs ready", test: "core/fold TestDownloadByOriginMakesUnreadInputReady", file: "core/fold/inputs.go",
 		from: "f.inForce(rulesOfUnread)",
 		to:   "(f.inForce(rulesOfUnread) || $)",
 	},
 	{
-		name: "any later result changes an unread input", test: "core/fold TestUnreadByAnyone", file: "core/fold/inputs.go",
+		name: "any later result changes an unread input", test: "core/fold TestAnyDownloadMakesUnreadInputReady", file: "core/fold/inputs.go",
 		from: "b.Code != catalog.InputReady {\n\t\treturn false",
 		to:   "b.Code != catalog.InputReady && !$ {\n\t\treturn false",
 	},
@@ -241,32 +241,32 @@ var mutants = []mutant{
 		to:   "		r.fill = fill{of: f.Chain, to: f.Seq, at: m.stable(&f)}\n		if $ {\n			r.fill.at++\n		}\n",
 	},
 	{
-		name: "deletions before their things are not recorded", test: "core/fold TestForgets", file: "core/fold/names.go",
+		name: "deletions before their things are not recorded", test: "core/fold TestHorizonsChangeNoState", file: "core/fold/names.go",
 		from: "	f.w.PutDeletion(thing, max(before, f.e.Op.MadeAt()))\n",
 		to:   "	if !$ {\n		f.w.PutDeletion(thing, max(before, f.e.Op.MadeAt()))\n	}\n",
 	},
 	{
-		name: "deleting all spares what comes later", test: "core/fold TestForgets", file: "core/fold/names.go",
+		name: "deleting all spares what comes later", test: "core/fold TestHorizonsChangeNoState", file: "core/fold/names.go",
 		from: "		n.Dead = max(n.Dead, d.Seq)\n",
 		to:   "		if !$ {\n			n.Dead = max(n.Dead, d.Seq)\n		}\n",
 	},
 	{
-		name: "deleting all is by the order of the log", test: "core/fold TestForgets", file: "core/fold/inputs.go",
+		name: "deleting all is by the order of the log", test: "core/fold TestHorizonsChangeNoState", file: "core/fold/inputs.go",
 		from: "f.inForce(RulesOfNames) && len(b.Upto) > 0 {",
 		to:   "f.inForce(RulesOfNames) && len(b.Upto) > 0 && !$ {",
 	},
 	{
-		name: "a writer's names are a number and no set", test: "core/fold TestForgets", file: "core/catalog/names.go",
+		name: "a writer's names are a number and no set", test: "core/fold TestHorizonsChangeNoState", file: "core/catalog/names.go",
 		from: "	return seq == 0 || i <",
 		to:   "	return seq == 0 || $ && seq <= n.Last() || i <",
 	},
 	{
-		name: "names are forgotten too early", test: "core/fold TestForgets", file: "core/catalog/names.go",
+		name: "names are forgotten too early", test: "core/fold TestHorizonsChangeNoState", file: "core/catalog/names.go",
 		from: "last > 0 && last < horizon &&",
 		to:   "last > 0 && (last < horizon || $ && last < horizon+20) &&",
 	},
 	{
-		name: "stale creations are taken", test: "core/fold TestForgets", file: "core/fold/names.go",
+		name: "stale creations are taken", test: "core/fold TestHorizonsChangeNoState", file: "core/fold/names.go",
 		from: "	case *log.Refused, *log.Rules:\n		return false\n",
 		to:   "	case *log.Refused, *log.Rules:\n		return false\n	case *log.InputCreate:\n		if $ {\n			return false\n		}\n",
 	},

@@ -32,7 +32,7 @@ var memoryMutants = []mutant{
 		to:   "	if ops[len(ops)-1].Dot.Seq >= had.Last() || $ {",
 	},
 	{
-		name: "the thing of a pending operation is not compared", test: "core/partition TestPendingOfUsedThing", file: "core/partition/rebase.go",
+		name: "the thing of a pending operation is not compared", test: "core/partition TestPendingOperationOnReusedThing", file: "core/partition/rebase.go",
 		from: "		case targets[at] != 0:\n",
 		to:   "		case targets[at] != 0 && !$:\n",
 	},

@@ -113,7 +113,7 @@ func TestMutants(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	for _, test := range []string{"", "core/fold TestForgets"} {
+	for _, test := range []string{"", "core/fold TestHorizonsChangeNoState"} {
 		if out, err := run("", test, 20); err != nil {
 			t.Fatalf("with every bug off: %v\n%s", err, out)
 		}

@@ -29,7 +29,7 @@ var steps = []promise{
 	{"The demonstration is ready in five seconds with pictures and a key, and downloads nothing.", []string{
 		"web/journeys/studio.js: The demonstration starts within its time and connects to no other host",
 		"origin/program TestSamples",
-		"core TestWorldIsLent",
+		"core TestOnlySystemUsesTheOS",
 	}},
 	{"Forty pictures are shown on a map, with three concepts each in the language of the browser.", []string{
 		"web/journeys/studio.js: The pages show the pictures with their concepts and, on a map, their locations",
@@ -94,7 +94,7 @@ var complaints = []promise{
 		"web/journeys/demo.js: The journey reports a request to another host, a script and a picture without a description",
 		"web/journeys/studio.js: The demonstration starts within its time and connects to no other host",
 		"origin/conformance TestOnlyLoopback",
-		"core TestWorldIsLent",
+		"core TestOnlySystemUsesTheOS",
 	}},
 	{"A search shows scores, learns its cut-off, and has the pages of a sorted list.", []string{
 		"core/search TestCutOffs",
@@ -136,7 +136,7 @@ var complaints = []promise{
 	{"The page shows a change as sent only after it was sent, and deleted things stay deleted.", []string{
 		"web/src/syncMarks.test.ts: no tick before the log has said so",
 		"core/fold TestAgainstOracle",
-		"core/partition TestCopies",
+		"core/partition TestReplicaEqualsFold",
 		"sync/sim TestConverge",
 		"web/journeys/studio.js: With a network again, the page sends all changes and then shows them as confirmed",
 	}},
@@ -167,7 +167,7 @@ var complaints = []promise{
 	}},
 	{"The same file, the same picture and a similar picture are told apart.", []string{
 		"core/search TestDuplicatesAgreeWithScan",
-		"core/search TestPrintsOfPhotos",
+		"core/search TestFingerprintsOfPhotos",
 		"core/catalog TestSamePictures",
 		"web/journeys/studio.js: A search by a picture finds its copy, and similar pictures in the order of a scan",
 	}},

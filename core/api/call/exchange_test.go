@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestEnd ends calls with kv.ErrFollows. Only a call that has written nothing gets the mark.
-func TestEnd(t *testing.T) {
+// TestMarkOfCallWithoutEffect ends calls with kv.ErrFollows. Only a call that has written nothing gets the mark.
+func TestMarkOfCallWithoutEffect(t *testing.T) {
 	for name, tt := range map[string]struct {
 		call Call
 		err  error

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPageNamesItsFirstError checks that a request with two invalid numbers gets the same error each time and on each host.
-func TestPageNamesItsFirstError(t *testing.T) {
+// TestPageErrorIsAlwaysTheSame checks that a request with two invalid numbers gets the same error each time and on each host.
+func TestPageErrorIsAlwaysTheSame(t *testing.T) {
 	for range 32 {
 		x := Call{Query: "per_page=y&page=x"}
 		if _, err := x.Page(); err == nil || !strings.HasPrefix(err.Error(), `page: "x"`) {

@@ -102,9 +102,9 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestHostedSurvives adds and removes pictures, and makes any call fail or cuts the power there. Every name that Add returned and Remove
-// did not delete has its picture.
-func TestHostedSurvives(t *testing.T) {
+// TestHostedNamesSurviveFaults adds and removes pictures, and makes any call fail or cuts the power there. Every name that Add returned and
+// Remove did not delete has its picture.
+func TestHostedNamesSurviveFaults(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 5000) {
 		rng := rand.New(rand.NewPCG(seed, 33))
 		d := journaltest.NewDisk()

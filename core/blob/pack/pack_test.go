@@ -63,9 +63,9 @@ func TestHosted(t *testing.T) {
 	})
 }
 
-// TestFaultsLast fails each file call of a Put in turn. After a failed Put the pack rejects others until it is opened again, but can read.
-// A pack that is opened again has every acknowledged picture.
-func TestFaultsLast(t *testing.T) {
+// TestFailedPackAcceptsNothing fails each file call of a Put in turn. After a failed Put the pack rejects others until it is opened again,
+// but can read. A pack that is opened again has every acknowledged picture.
+func TestFailedPackAcceptsNothing(t *testing.T) {
 	put := func(f *blob.Folder, data string) error {
 		_, err := f.Put(t.Context(), strings.NewReader(data), blob.Sum([]byte(data)))
 		return err
@@ -251,8 +251,8 @@ func state(t testing.TB, f blob.FS) string {
 	return out.String()
 }
 
-// TestLikeAFileSystem compares a pack, which is reopened at random, with a file system in memory.
-func TestLikeAFileSystem(t *testing.T) {
+// TestEqualsAFileSystem compares a pack, which is reopened at random, with a file system in memory.
+func TestEqualsAFileSystem(t *testing.T) {
 	for seed := range testkit.Seeds(t, 40, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		d := journaltest.NewDisk()
@@ -275,8 +275,8 @@ func TestLikeAFileSystem(t *testing.T) {
 	}
 }
 
-// TestReadersStayGood reads files that were removed or moved by compactions after they were opened.
-func TestReadersStayGood(t *testing.T) {
+// TestOpenReadersSurviveCompaction reads files that were removed or moved by compactions after they were opened.
+func TestOpenReadersSurviveCompaction(t *testing.T) {
 	f := mustOpen(t, journaltest.NewDisk())
 	data := map[string][]byte{}
 	readers := map[string]io.ReadCloser{}
@@ -322,8 +322,8 @@ func TestReadersStayGood(t *testing.T) {
 	}
 }
 
-// TestStaysSmall writes and removes many files and keeps some. The pack stays small.
-func TestStaysSmall(t *testing.T) {
+// TestPackStaysSmall writes and removes many files and keeps some. The pack stays small.
+func TestPackStaysSmall(t *testing.T) {
 	d := journaltest.NewDisk()
 	f, err := pack.Open(pack.Options{Files: d, Pair: [2]int{2, 3}, Extent: 700, Slack: 10_000, Step: 100})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestSearchesBesideChanges runs searches of every kind while one writer inserts, deletes and compacts. They must find the nodes that are
+// TestSearchesDuringChanges runs searches of every kind while one writer inserts, deletes and compacts. They must find the nodes that are
 // never deleted, and no nodes that were deleted before the search.
-func TestSearchesBesideChanges(t *testing.T) {
+func TestSearchesDuringChanges(t *testing.T) {
 	const dim, fixed = 32, 200
 	changes := 1500
 	if testing.Short() {

@@ -83,8 +83,8 @@ func TestEmptyGraph(t *testing.T) {
 	}
 }
 
-// TestTwins: graphs with many copies of few vectors stay connected, and searches find the copies.
-func TestTwins(t *testing.T) {
+// TestCopiesOfVectorsStayConnected: graphs with many copies of few vectors stay connected, and searches find the copies.
+func TestCopiesOfVectorsStayConnected(t *testing.T) {
 	seeds := uint64(20)
 	if small() {
 		seeds = 4
@@ -225,8 +225,8 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestCompactRescues: Compact links a node to which no link leads.
-func TestCompactRescues(t *testing.T) {
+// TestCompactLinksUnreachableNode: Compact links a node to which no link leads.
+func TestCompactLinksUnreachableNode(t *testing.T) {
 	c := newClusters(7, 4, 32)
 	g := newGraph(t, Options{Dim: 32, M: 4, EfConstruction: 30})
 	for i := range uint32(150) {

@@ -107,9 +107,9 @@ func (m *model) search(allow *roaring.Bitmap) {
 	}
 }
 
-// TestGraphIsWhatTheModelSays makes random changes and searches, and sometimes closes and opens the graph. It compares every answer with
-// the model and runs the checker.
-func TestGraphIsWhatTheModelSays(t *testing.T) {
+// TestGraphEqualsModel makes random changes and searches, and sometimes closes and opens the graph. It compares every answer with the model
+// and runs the checker.
+func TestGraphEqualsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{
 			t: t, nodes: map[uint32]vector{}, store: memkv.New(), prefix: []byte("app/graph/"),
@@ -232,7 +232,7 @@ func TestSameChangesSameGraph(t *testing.T) {
 
 var errLoader = errors.New("vectors are gone")
 
-func TestOpenDoubts(t *testing.T) {
+func TestOpenOfDamagedPages(t *testing.T) {
 	c := newClusters(9, 4, 32)
 	o := Options{Dim: 32, M: 4, EfConstruction: 20}
 	prefix := []byte("graph/")

@@ -178,9 +178,9 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestCompactionGivesUp makes compactions fail because the disk is full or because of their source. The journal still accepts records,
-// tries again when it has grown, and succeeds when it can.
-func TestCompactionGivesUp(t *testing.T) {
+// TestFailedCompactionIsRetried makes compactions fail because the disk is full or because of their source. The journal still accepts
+// records, tries again when it has grown, and succeeds when it can.
+func TestFailedCompactionIsRetried(t *testing.T) {
 	n := 3000
 	if testing.Short() {
 		n = 500
@@ -217,8 +217,8 @@ func TestCompactionGivesUp(t *testing.T) {
 	}
 }
 
-// TestCompactionMeetsDamage flips a bit of a record that was written during a compaction: the compaction does not copy it.
-func TestCompactionMeetsDamage(t *testing.T) {
+// TestCompactionCopiesNoDamage flips a bit of a record that was written during a compaction: the compaction does not copy it.
+func TestCompactionCopiesNoDamage(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := openShelf(d)
 	if err != nil {
@@ -272,8 +272,8 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
-// TestFaultsLast makes one call of the journal fail. The journal accepts no records afterwards.
-func TestFaultsLast(t *testing.T) {
+// TestFailedJournalAcceptsNothing makes one call of the journal fail. The journal accepts no records afterwards.
+func TestFailedJournalAcceptsNothing(t *testing.T) {
 	for n := 1; n < 8; n++ {
 		d := journaltest.NewDisk()
 		d.FailAt(n, false)

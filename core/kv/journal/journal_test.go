@@ -57,9 +57,9 @@ const (
 	record = 16 + 4
 )
 
-// TestOldBytesAreNoRecords: a file has an intact record after a torn one. A new record of the same length overwrites the torn one. The old
-// record is not replayed.
-func TestOldBytesAreNoRecords(t *testing.T) {
+// TestOldBytesAreNotReplayed: a file has an intact record after a torn one. A new record of the same length overwrites the torn one. The
+// old record is not replayed.
+func TestOldBytesAreNotReplayed(t *testing.T) {
 	d := journaltest.NewDisk()
 	j, _ := mustOpen(t, d)
 	appendAll(t, j, "one.")
@@ -87,8 +87,8 @@ func TestOldBytesAreNoRecords(t *testing.T) {
 	}
 }
 
-// TestMarksTellDamage damages the newer of two marks. Damage of a record that the older mark covers is still reported.
-func TestMarksTellDamage(t *testing.T) {
+// TestDamageBelowOlderMarkIsReported damages the newer of two marks. Damage of a record that the older mark covers is still reported.
+func TestDamageBelowOlderMarkIsReported(t *testing.T) {
 	d := journaltest.NewDisk()
 	j, _ := mustOpen(t, d)
 	appendAll(t, j, "one.", "two.")
@@ -154,7 +154,7 @@ func TestSyncsAreShared(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestForeignFiles(t *testing.T) {
 	d := journaltest.NewDisk()
 	mustOpen(t, d)
 	_, err := journal.Open(journal.Options{Files: d, Pair: [2]int{0, 1}, Magic: [8]byte{'o'}}, nil)

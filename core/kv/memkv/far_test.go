@@ -177,8 +177,8 @@ func TestFarErrors(t *testing.T) {
 	}
 }
 
-// TestFarCompactsNoDamage: a compaction that reads a damaged value gives up. The stored data stay.
-func TestFarCompactsNoDamage(t *testing.T) {
+// TestCompactionCopiesNoDamagedFarValue: a compaction that reads a damaged value gives up. The stored data stay.
+func TestCompactionCopiesNoDamagedFarValue(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := openInFiles(d, 1<<40)
 	if err != nil {

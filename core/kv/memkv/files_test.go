@@ -34,7 +34,7 @@ func (d disk) Crash(percent int, rng *rand.Rand) kvtest.Crasher {
 	return disk{d.Disk.Crash(percent, rng)}
 }
 
-func TestFiledStore(t *testing.T) {
+func TestFilesStore(t *testing.T) {
 	for _, slack := range []int64{always, 1000, 0} {
 		for _, far := range []int{1, 20} {
 			t.Run(fmt.Sprintf("slack=%d/far=%d", slack, far), func(t *testing.T) {
@@ -50,15 +50,15 @@ func TestFiledStore(t *testing.T) {
 	}
 }
 
-func TestFiledCrashes(t *testing.T) {
+func TestFilesCrashes(t *testing.T) {
 	kvtest.Crashes(t, testkit.Seeds(t, 150, 10_000), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
-func TestFiledCommitNothing(t *testing.T) {
+func TestFilesCommitNothing(t *testing.T) {
 	kvtest.CommitNothing(t, func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
-func TestFiledCommitOrder(t *testing.T) {
+func TestFilesCommitOrder(t *testing.T) {
 	kvtest.CommitOrder(t, testkit.Seeds(t, 20, 200), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
@@ -121,9 +121,8 @@ func within(notes []progress, moment int) (least, most int64) {
 	return least, most
 }
 
-// TestFiledCutAnywhere kills the program at every byte of a session that compacts over and
-// over, and pulls the plug at each of its writes.
-func TestFiledCutAnywhere(t *testing.T) {
+// TestFilesCutAnywhere kills the program at every byte of a session that compacts over and over, and pulls the plug at each of its writes.
+func TestFilesCutAnywhere(t *testing.T) {
 	for seed := range testkit.Seeds(t, 2, 100) {
 		session := kvtest.NewSession(seed, 50, 60)
 		d := journaltest.NewDisk()
@@ -156,9 +155,9 @@ func TestFiledCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestFiledDamage flips bits of a store that was closed: what opens all the same, and can be read, holds everything. Only in
-// values that were replaced since is a bit nobody's concern.
-func TestFiledDamage(t *testing.T) {
+// TestFilesDamage flips bits of a store that was closed: what opens all the same, and can be read, holds everything. Only in values that
+// were replaced since is a bit nobody's concern.
+func TestFilesDamage(t *testing.T) {
 	session := kvtest.NewSession(7, 40, 60)
 	d := journaltest.NewDisk()
 	record(t, d, session, 1<<20)
@@ -197,9 +196,8 @@ func TestFiledDamage(t *testing.T) {
 	}
 }
 
-// TestFiledFaults has each call of a session fail in turn, and all after it: what was
-// acknowledged is there when the files work again.
-func TestFiledFaults(t *testing.T) {
+// TestFilesFaults has each call of a session fail in turn, and all after it: what was acknowledged is there when the files work again.
+func TestFilesFaults(t *testing.T) {
 	session := kvtest.NewSession(3, 50, 60)
 	count := journaltest.NewDisk()
 	record(t, count, session, always)
@@ -230,9 +228,9 @@ func TestFiledFaults(t *testing.T) {
 	}
 }
 
-// TestFiledFull runs sessions in files that are full over and over, in the middle of any write. A refused batch leaves nothing,
-// reads continue, later batches are taken once there is space, and the files are never damaged.
-func TestFiledFull(t *testing.T) {
+// TestFilesFull runs sessions in files that are full over and over, in the middle of any write. A refused batch leaves nothing, reads
+// continue, later batches are taken once there is space, and the files are never damaged.
+func TestFilesFull(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 300) {
 		rng := rand.New(rand.NewPCG(seed, 29))
 		size := []int{60, 3000, 200_000}[seed%3]
@@ -289,9 +287,9 @@ func TestFiledFull(t *testing.T) {
 	}
 }
 
-// TestFiledReserve fills files that have a reserve. Small batches are taken then, as those of deletions are, and Room refuses all others
+// TestFilesReserve fills files that have a reserve. Small batches are taken then, as those of deletions are, and Room refuses all others
 // until there is space. The files open again, also where the reserve is left in them.
-func TestFiledReserve(t *testing.T) {
+func TestFilesReserve(t *testing.T) {
 	d := journaltest.NewDisk()
 	open := func() *memkv.Store {
 		s, err := memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{2, 3}, Reserve: 100 << 10}})
@@ -352,8 +350,8 @@ func TestFiledReserve(t *testing.T) {
 	}
 }
 
-// TestFiledForeign opens files of something else.
-func TestFiledForeign(t *testing.T) {
+// TestFilesForeign opens files of something else.
+func TestFilesForeign(t *testing.T) {
 	d := journaltest.NewDisk()
 	d.SetBytes(2, make([]byte, 65))
 	if _, err := openInFiles(d, 0); !errors.Is(err, kv.ErrCorrupt) {
@@ -361,8 +359,8 @@ func TestFiledForeign(t *testing.T) {
 	}
 }
 
-// TestFiledStaysSmall writes the same keys over and over.
-func TestFiledStaysSmall(t *testing.T) {
+// TestFilesStaySmall writes the same keys over and over.
+func TestFilesStaySmall(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := openInFiles(d, 10_000)
 	if err != nil {

@@ -156,8 +156,8 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestCloseWaits: Close makes applied batches durable.
-func TestCloseWaits(t *testing.T) {
+// TestCloseMakesBatchesDurable: Close makes applied batches durable.
+func TestCloseMakesBatchesDurable(t *testing.T) {
 	j := &batches{}
 	s := open(t, j)
 	if err := errors.Join(s.Apply(batch("a", "1")), s.Apply(batch("b", "1")), s.Close()); err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 )
 
-// TestCompact: deleted and overwritten data is removed from the disk, at the next start at the latest. Neighbouring data stays.
-func TestCompact(t *testing.T) {
+// TestCompactRemovesDeletedData: deleted and overwritten data is removed from the disk, at the next start at the latest. Neighbouring data
+// stays.
+func TestCompactRemovesDeletedData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	const marker, stays = "zebrafinch", "waxwing"
 	store, err := pebblekv.Open(dir, pebblekv.Options{})

@@ -146,8 +146,8 @@ func createClosed(t *testing.T, fsys vfs.FS) {
 	}
 }
 
-// TestHalfMade: if a crash leaves only the first files of a store, Open returns an empty store.
-func TestHalfMade(t *testing.T) {
+// TestHalfCreatedStore: if a crash leaves only the first files of a store, Open returns an empty store.
+func TestHalfCreatedStore(t *testing.T) {
 	for _, names := range [][]string{nil, {lockName}, {lockName, markerTemp}, {ballastName, lockName}} {
 		fsys := vfs.NewMem()
 		for _, name := range names {

@@ -24,7 +24,7 @@ func single(t testing.TB, w slide, outs int, shape ...int) *nn.Network {
 
 var three = slide{3, 3, 1, 1, 1, 1, 0, 0, 0, 0, 1}
 
-func TestRunRefusesOtherInputs(t *testing.T) {
+func TestRunRefusesWrongInputs(t *testing.T) {
 	s := plan(t, single(t, three, 4, 1, 3, 8, 8), nn.Options{}).NewSession()
 	good := nn.Tensor{Type: nn.Float32, Shape: []int{1, 8, 8, 3}, F32: make([]float32, 192)}
 	short, turned, bytes := good, good, good
@@ -41,7 +41,7 @@ func TestRunRefusesOtherInputs(t *testing.T) {
 	}
 }
 
-func TestCompileHoldsMemory(t *testing.T) {
+func TestCompileLimitsMemory(t *testing.T) {
 	n := single(t, three, 4, 1, 3, 8, 8)
 	p := plan(t, n, nn.Options{})
 	need := p.SessionBytes() + p.WeightBytes()
@@ -80,7 +80,7 @@ func TestCompileHoldsMemory(t *testing.T) {
 	}
 }
 
-func TestCompileHoldsWork(t *testing.T) {
+func TestCompileLimitsWork(t *testing.T) {
 	n := single(t, three, 4, 1, 3, 8, 8)
 	p := plan(t, n, nn.Options{})
 	if want := int64(4 * 6 * 6 * 27); p.Work() != want {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// TestGIFLikeStandard compares our reading of the container with image/gif's, over parts that are easily damaged: both refuse the same
-// files and give the same pixels.
-func TestGIFLikeStandard(t *testing.T) {
+// TestGIFEqualsStandardLibrary compares our reading of the container with image/gif's, over parts that are easily damaged: both refuse the
+// same files and give the same pixels.
+func TestGIFEqualsStandardLibrary(t *testing.T) {
 	m := toPaletted(noisy(9, 9))
 	still := asGIF(t, m)
 	animated := gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 1}, gifTestFrame{x: 1, pix: "b.", disposal: 2})

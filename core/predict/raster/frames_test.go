@@ -343,8 +343,8 @@ func TestFramesOfStill(t *testing.T) {
 	}
 }
 
-// TestFramesBegin checks that Image fails before the first Next and after the last picture.
-func TestFramesBegin(t *testing.T) {
+// TestImageNeedsNext checks that Image fails before the first Next and after the last picture.
+func TestImageNeedsNext(t *testing.T) {
 	d := NewDecoder(Limits{})
 	for name, b := range map[string][]byte{"gif": manyFrames(2), "png": asPNG(t, noisy(9, 7))} {
 		t.Run(name, func(t *testing.T) {
@@ -540,8 +540,8 @@ func TestFramesLimits(t *testing.T) {
 	}
 }
 
-// TestFramesHoldOne checks that reading a long animation takes the memory of one frame.
-func TestFramesHoldOne(t *testing.T) {
+// TestFramesKeepOneInMemory checks that reading a long animation takes the memory of one frame.
+func TestFramesKeepOneInMemory(t *testing.T) {
 	var frames []gifTestFrame
 	for i := range 400 {
 		frames = append(frames, gifTestFrame{x: i % 3, pix: "rg", delay: 1, disposal: byte(1 + i%3)})

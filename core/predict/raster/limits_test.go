@@ -262,8 +262,8 @@ func TestBigPicture(t *testing.T) {
 	}
 }
 
-// TestKeepsLittle checks how much memory a decoder keeps after large pictures.
-func TestKeepsLittle(t *testing.T) {
+// TestDecoderKeepsLittleMemory checks how much memory a decoder keeps after large pictures.
+func TestDecoderKeepsLittleMemory(t *testing.T) {
 	large := image.NewPaletted(image.Rect(0, 0, 3000, 2000), color.Palette{color.Black, color.White})
 	one := asGIF(t, large)
 	descriptor := 13 + int(3<<(1+one[10]&7))

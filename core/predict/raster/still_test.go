@@ -114,8 +114,8 @@ func TestStillIdentity(t *testing.T) {
 	}
 }
 
-// TestStillOfOthers checks that pictures which this package decodes need no module, and that Decode names what the others need.
-func TestStillOfOthers(t *testing.T) {
+// TestStillNeedsNoModule checks that pictures which this package decodes need no module, and that Decode names what the others need.
+func TestStillNeedsNoModule(t *testing.T) {
 	for _, b := range []string{"", "\xff\xd8\xff\xe0", "GIF89a", "something"} {
 		if s, err := ReadStill([]byte(b), Limits{}); s != nil || err != nil {
 			t.Errorf("%q: %v, %v", b, s, err)

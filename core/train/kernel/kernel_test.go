@@ -83,7 +83,7 @@ func TestProductSumsInOrder(t *testing.T) {
 	})
 }
 
-func TestSlicesAreTheGenericOnes(t *testing.T) {
+func TestSlicesEqualGeneric(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 1))
 		for round := range 60 {
@@ -122,7 +122,7 @@ func TestSlicesAreTheGenericOnes(t *testing.T) {
 	})
 }
 
-func TestRowsAreTheGenericOnes(t *testing.T) {
+func TestRowsEqualGeneric(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 1))
 		for _, d := range []int{0, 32, 64, 128, 256, 512} {

@@ -52,8 +52,8 @@ func writeHead(t testing.TB, h *train.Head) []byte {
 	return file.Bytes()
 }
 
-// TestHeadComesBack checks that spago computes the values of a head, and that the head is the same to the bit after spago has written it.
-func TestHeadComesBack(t *testing.T) {
+// TestHeadRoundTrips checks that spago computes the values of a head, and that the head is the same to the bit after spago has written it.
+func TestHeadRoundTrips(t *testing.T) {
 	for _, h := range heads() {
 		m, err := nn.Load[*spago.Model](bytes.NewReader(writeHead(t, h)))
 		if err != nil {
@@ -131,8 +131,8 @@ func TestHeadOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoHeadIsRefused names what is wrong with files.
-func TestWhatIsNoHeadIsRefused(t *testing.T) {
+// TestInvalidHeadsAreRefused names what is wrong with files.
+func TestInvalidHeadsAreRefused(t *testing.T) {
 	with := func(change func(m *elsewhere)) []byte {
 		m := sigmoid()
 		change(m)

@@ -57,7 +57,7 @@ func (a *arena) requant(q *kernel.Requant) *kernel.Requant {
 	return &guarded
 }
 
-func TestNothingBeyondTheEndIsTouched(t *testing.T) {
+func TestKernelsStayWithinSlices(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		a := &arena{t: t}
 		seeds(t, 150, func(t *testing.T, rng *rand.Rand) {

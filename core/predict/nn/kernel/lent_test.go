@@ -10,8 +10,8 @@ import (
 // init makes the generic level pack all weights that the host packs, so that tests can compare both.
 func init() { packBoth = true }
 
-// TestWeightsGoBack packs more weights than a test's host stores for one module, but keeps none of them, so that the host can free them.
-func TestWeightsGoBack(t *testing.T) {
+// TestWeightsAreFreed packs more weights than a test's host stores for one module, but keeps none of them, so that the host can free them.
+func TestWeightsAreFreed(t *testing.T) {
 	packBoth = false
 	defer func() { packBoth = true }()
 	w := make([]int8, 1<<20)
@@ -25,8 +25,8 @@ func TestWeightsGoBack(t *testing.T) {
 	}
 }
 
-// TestMoreThanTheHostTakes checks that this package computes the same results if the host accepts no more weights.
-func TestMoreThanTheHostTakes(t *testing.T) {
+// TestHostWithoutSpaceForWeights checks that this package computes the same results if the host accepts no more weights.
+func TestHostWithoutSpaceForWeights(t *testing.T) {
 	var packs []*PackedS8
 	w := make([]int8, 1<<20)
 	for len(packs) < 64 {

@@ -166,7 +166,7 @@ func TestShortSlicesPanic(t *testing.T) {
 	}
 }
 
-func TestNothingAllocates(t *testing.T) {
+func TestKernelsAllocateNothing(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 5))
 		w8, w32 := kernel.PackS8(kerneltest.Int8s(rng, 48*30), 48, 30), kernel.PackF32(kerneltest.Floats(rng, 48*30), nil, 48, 30)

@@ -51,8 +51,8 @@ func TestInverseEqualsGeneric(t *testing.T) {
 	}
 }
 
-// TestFlatIsInverse compares the short cut for blocks without AC with the whole transform.
-func TestFlatIsInverse(t *testing.T) {
+// TestFlatBlockEqualsInverse compares the short cut for blocks without AC with the whole transform.
+func TestFlatBlockEqualsInverse(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for i := range transforms {
 		tr := &transforms[i]

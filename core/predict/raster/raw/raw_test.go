@@ -70,8 +70,8 @@ func TestOrdinaryFiles(t *testing.T) {
 	}
 }
 
-// TestSensorDataIsNoPreview checks that a tile of sensor data, which a lossy DNG stores as JPEG, is not the preview.
-func TestSensorDataIsNoPreview(t *testing.T) {
+// TestSensorDataIsNotPreview checks that a tile of sensor data, which a lossy DNG stores as JPEG, is not the preview.
+func TestSensorDataIsNotPreview(t *testing.T) {
 	preview, tile := picture(t, 640, 480), picture(t, 1024, 1024)
 	file := rawtest.Files(preview, 1)["dng"]
 	at := len(file)
