@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestWhenADiskFails follows the steps of README.md for disks that fail. Each case runs its commands on an origin and an edge, in a folder
-// that looks to the commands like the machine of both, and wants what the page promises.
-func TestWhenADiskFails(t *testing.T) {
+// TestStepsForFailedDisks follows the steps of README.md for disks that fail. Each case runs its commands on an origin and an edge, in a
+// folder that looks to the commands like the machine of both, and wants what the page promises.
+func TestStepsForFailedDisks(t *testing.T) {
 	parent := t
 	if testing.Short() {
 		t.Skip("it starts both programs, many times")

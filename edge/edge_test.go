@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestUnits has systemd read the units of both programs, and every sandboxing option that they have.
-func TestUnits(t *testing.T) {
+// TestSystemdUnits has systemd read the units of both programs, and every sandboxing option that they have.
+func TestSystemdUnits(t *testing.T) {
 	analyze := process.Need(t, "systemd-analyze")
 	root, dir := testkit.Root(t), t.TempDir()
 	var units []string

@@ -13,9 +13,9 @@ import (
 // logged matches a line of the log, with its time.
 var logged = regexp.MustCompile(`^time=(\S+) `)
 
-// TestFirstTimes measures the first start of an edge and the first video of a user, for whom nothing is compiled, and those of a second data
-// folder. The start is never silent for 3 seconds. Run it on an idle machine.
-func TestFirstTimes(t *testing.T) {
+// TestFirstStartTimes measures the first start of an edge and the first video of a user, for whom nothing is compiled, and those of a
+// second data folder. The start is never silent for 3 seconds. Run it on an idle machine.
+func TestFirstStartTimes(t *testing.T) {
 	testkit.RequireTiming(t)
 	binary := own(t)
 	origin := hubOf(t, binary)

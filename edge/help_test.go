@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/cli"
 )
 
-// TestHelpIsOwn: every command in a program's help is one of its commands. The help of an origin's command edge also names the start of
-// an edge.
-func TestHelpIsOwn(t *testing.T) {
+// TestHelpListsOwnCommands: every command in a program's help is one of its commands. The help of an origin's command edge also names the
+// start of an edge.
+func TestHelpListsOwnCommands(t *testing.T) {
 	for name, program := range map[string]cli.Program{originName: origin.New(), node.Name: node.New()} {
 		help := func(command []string) string {
 			var out, errs bytes.Buffer

@@ -16,8 +16,8 @@ import (
 // origin: three times the goal.
 const joinTime = 30
 
-// TestJoinsMany joins an edge to an origin of 100,000 inputs, or of N inputs: make soak LAW=JoinsMany.
-func TestJoinsMany(t *testing.T) {
+// TestJoinOfManyInputs joins an edge to an origin of 100,000 inputs, or of N inputs: make soak LAW=JoinsMany.
+func TestJoinOfManyInputs(t *testing.T) {
 	if !testkit.Soaking() {
 		t.Skip("minutes by itself: make soak LAW=JoinsMany")
 	}

@@ -58,11 +58,11 @@ func earlier(t *testing.T, binary string) {
 	}
 }
 
-// TestRunaway serves a built-in module that never returns from a call, so its calls have no deadlines. The process ends and another
-// replaces it, with all acknowledged writes. If the collector does not run meanwhile, the process reports the hang itself. If a collection
-// begins, nothing in the process runs any longer, and the supervisor must notice. If a collection had begun before the call, it stops only
-// goroutines that must help it. Then either of the two can report first.
-func TestRunaway(t *testing.T) {
+// TestStuckModuleIsStopped serves a built-in module that never returns from a call, so its calls have no deadlines. The process ends and
+// another replaces it, with all acknowledged writes. If the collector does not run meanwhile, the process reports the hang itself. If a
+// collection begins, nothing in the process runs any longer, and the supervisor must notice. If a collection had begun before the call, it
+// stops only goroutines that must help it. Then either of the two can report first.
+func TestStuckModuleIsStopped(t *testing.T) {
 	testkit.RequireTiming(t)
 	binary := build(t, runaway(t))
 	warm := t.TempDir()

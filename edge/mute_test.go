@@ -16,10 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestLoadMuteReaders has readers of one application of an edge ask for pages of up to 15 MB and read nothing. Another application
-// gets each of its pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB and the other's p99
-// below three times its usual one.
-func TestLoadMuteReaders(t *testing.T) {
+// TestLoadStoppedReaders has readers of one application of an edge ask for pages of up to 15 MB and read nothing. Another application gets
+// each of its pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB and the other's p99 below three
+// times its usual one.
+func TestLoadStoppedReaders(t *testing.T) {
 	count, inputs := 20, 100
 	if testkit.Timing() {
 		count, inputs = 200, 250

@@ -46,7 +46,7 @@ func TestReadme(t *testing.T) {
 		}
 		k.check(t, page, string(text))
 		if page == "edge/README.md" {
-			continue // its commands need root and systemd; TestWhenADiskFails runs those for disks that fail
+			continue // its commands need root and systemd; TestStepsForFailedDisks runs those for disks that fail
 		}
 		for _, block := range blocks(string(text)) {
 			start, _, _ := strings.Cut(block, "\n")

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// This file has the faults of a round of TestNothingLost: kills, power cuts, full disks, cut links, rollbacks and restores.
+// This file has the faults of a round of TestNothingIsLost: kills, power cuts, full disks, cut links, rollbacks and restores.
 
 // faults cuts or repairs the link of each host, and fills or frees its disk, at random.
 func (r *round) faults() {

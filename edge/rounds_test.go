@@ -24,11 +24,11 @@ import (
 	runtime "github.com/sightline-dev/sightline/web/runtime/test"
 )
 
-// TestNothingLost has an origin, two edges and a page write, each in its own process. It kills processes, cuts their power and their links,
-// fills disks, sets disks back to an earlier copy, and restores hosts from backups. Afterwards each acknowledged write is at all hosts or
-// is listed as a conflict with its content, no deleted input exists, and all digests are equal. It forgives only the loss of a write of
-// which no copy is left, see [round.strike].
-func TestNothingLost(t *testing.T) {
+// TestNothingIsLost has an origin, two edges and a page write, each in its own process. It kills processes, cuts their power and their
+// links, fills disks, sets disks back to an earlier copy, and restores hosts from backups. Afterwards each acknowledged write is at all
+// hosts or is listed as a conflict with its content, no deleted input exists, and all digests are equal. It forgives only the loss of a
+// write of which no copy is left, see [round.strike].
+func TestNothingIsLost(t *testing.T) {
 	p := testPrograms(t)
 	begun := system.Now()
 	var sum tally

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestManifestsHold compares the hash of every file with its manifest, and checks that no other file exists.
-func TestManifestsHold(t *testing.T) {
+// TestManifestsMatchFiles compares the hash of every file with its manifest, and checks that no other file exists.
+func TestManifestsMatchFiles(t *testing.T) {
 	entries, err := fs.ReadDir(models.FS, ".")
 	if err != nil {
 		t.Fatal(err)

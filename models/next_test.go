@@ -161,11 +161,11 @@ func (s *teacher) teach(t *testing.T, unseen, rest []int, margins []margin) {
 	}
 }
 
-// TestNextTeaches is the acceptance test of Label next, on real photos. It trains models of three concepts, starting with nothing and
-// adding ten photos per training. Models trained on the list's photos must separate the concepts in unseen photos better than models
+// TestLabelNextTrainsBetter is the acceptance test of Label next, on real photos. It trains models of three concepts, starting with nothing
+// and adding ten photos per training. Models trained on the list's photos must separate the concepts in unseen photos better than models
 // trained on as many photos in random order. The difference of one trial has a standard deviation of 0.13, so the mean of 24 has a standard
 // error of 0.03.
-func TestNextTeaches(t *testing.T) {
+func TestLabelNextTrainsBetter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 400 photos")
 	}

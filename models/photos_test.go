@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestPhotosAreNamed checks the results that a caller sees. For at least 51 of the 60 photos a correct label is among the first five
-// concepts, and the food model has high values only for food.
-func TestPhotosAreNamed(t *testing.T) {
+// TestPhotosGetCorrectLabels checks the results that a caller sees. For at least 51 of the 60 photos a correct label is among the first
+// five concepts, and the food model has high values only for food.
+func TestPhotosGetCorrectLabels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 60 photos")
 	}

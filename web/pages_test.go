@@ -142,7 +142,7 @@ func TestPagesRefuseDamage(t *testing.T) {
 	}
 }
 
-func TestPagesThatWereNotBuilt(t *testing.T) {
+func TestPagesNotBuilt(t *testing.T) {
 	p, err := newPages(fstest.MapFS{".gitignore": {}}, refusal)
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +171,8 @@ func TestPagesServeSamples(t *testing.T) {
 	}
 }
 
-// TestRoutesAreTheApplications checks that the package has the same routes as src/routes.ts.
-func TestRoutesAreTheApplications(t *testing.T) {
+// TestRoutesEqualThePages checks that the package has the same routes as src/routes.ts.
+func TestRoutesEqualThePages(t *testing.T) {
 	source, err := os.ReadFile("src/routes.ts")
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("the sources of the pages are not here")
@@ -213,8 +213,8 @@ func TestPolicyOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestPolicyLetsNobodyIn checks that the policy prevents injected programs from running.
-func TestPolicyLetsNobodyIn(t *testing.T) {
+// TestPolicyBlocksInjectedPrograms checks that the policy prevents injected programs from running.
+func TestPolicyBlocksInjectedPrograms(t *testing.T) {
 	for _, bad := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*"} {
 		if slices.Contains(strings.FieldsFunc(policy, func(c rune) bool { return c == ' ' || c == ';' }), bad) {
 			t.Errorf("the policy has %s", bad)

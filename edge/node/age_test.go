@@ -113,9 +113,9 @@ func (w *writes) Apply(b *kv.Batch) error {
 	return w.Store.Apply(b)
 }
 
-// TestAgeIsKeptSeldom hears the origin again and again for an hour: the age is stored once a minute. After a stored old age, hearing the
-// origin is stored at once.
-func TestAgeIsKeptSeldom(t *testing.T) {
+// TestAgeIsStoredOnceAMinute hears the origin again and again for an hour: the age is stored once a minute. After a stored old age, hearing
+// the origin is stored at once.
+func TestAgeIsStoredOnceAMinute(t *testing.T) {
 	store := &writes{Store: memkv.New()}
 	now := day
 	a := ageOf(t, store, now)
@@ -184,9 +184,9 @@ func lone(t testing.TB, store kv.Store, now *time.Time) *replicaSet {
 	return c
 }
 
-// TestStale has an edge hear nothing for longer and longer: it writes no more, then reads no more, over a
-// restart and a clock that is set back, and does both again when it hears the origin.
-func TestStale(t *testing.T) {
+// TestStaleEdgeStopsWritesThenReads has an edge hear nothing for longer and longer: it writes no more, then reads no more, over a restart
+// and a clock that is set back, and does both again when it hears the origin.
+func TestStaleEdgeStopsWritesThenReads(t *testing.T) {
 	read, write := &api.Request{Method: "POST", Path: "/v2/searches"}, &api.Request{Method: "POST", Path: "/v2/inputs"}
 	for _, tt := range []struct {
 		seconds uint64

@@ -70,8 +70,8 @@ func TestCountOutlivesCrashes(t *testing.T) {
 	}
 }
 
-// TestCountIsKept reads a count again and refuses a damaged one. For an application that the edge no longer has, it writes none.
-func TestCountIsKept(t *testing.T) {
+// TestCountIsStored reads a count again and refuses a damaged one. For an application that the edge no longer has, it writes none.
+func TestCountIsStored(t *testing.T) {
 	store := memkv.New()
 	c := callsOf(t, store)
 	if refused := c.spend(day); refused != "" {

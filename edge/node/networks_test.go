@@ -12,8 +12,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestServes checks which networks serve the applications of an edge: the program's own, and those that an application's state names.
-func TestServes(t *testing.T) {
+// TestNetworksThatServe checks which networks serve the applications of an edge: the program's own, and those that an application's state
+// names.
+func TestNetworksThatServe(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	store := memkv.New()
 	r, err := register.Open(register.Options{Store: store, Models: next, Hosted: struct{ register.Pictures }{}, Clock: time.Now, Rand: rand.Reader})

@@ -6,8 +6,9 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// TestPageAsks checks that only a request with the header counts as a page's, and that the caller's request does not change.
-func TestPageAsks(t *testing.T) {
+// TestHeaderMarksRequestsOfPages checks that only a request with the header counts as a page's, and that the caller's request does not
+// change.
+func TestHeaderMarksRequestsOfPages(t *testing.T) {
 	headers := func(all map[string]string) func(string) string { return func(name string) string { return all[name] } }
 	tests := []struct {
 		name   string

@@ -10,9 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-// TestSigners checks that an edge knows the keys of the app records that it applied, also after a restart. Each key counts for the
-// applications whose records have it.
-func TestSigners(t *testing.T) {
+// TestEdgeKnowsTokenKeys checks that an edge knows the keys of the app records that it applied, also after a restart. Each key counts for
+// the applications whose records have it.
+func TestEdgeKnowsTokenKeys(t *testing.T) {
 	store, now := memkv.New(), day
 	other := catalog.AppID{8}.String()
 	c := lone(t, store, &now)

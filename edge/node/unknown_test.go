@@ -22,9 +22,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestQuestions has strangers call with unknown credentials for ten seconds. They cause one question a second, at most 64 of them wait, and
-// each waits for a question that began after its call, 2 seconds at most.
-func TestQuestions(t *testing.T) {
+// TestQuestionsAreLimited has strangers call with unknown credentials for ten seconds. They cause one question a second, at most 64 of them
+// wait, and each waits for a question that began after its call, 2 seconds at most.
+func TestQuestionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		a, begun := newAsker(), system.Now()
@@ -91,9 +91,9 @@ func TestQuestionWithoutAnswer(t *testing.T) {
 	})
 }
 
-// TestLearn gives an edge credentials that it does not know. It asks its origin, applies the newer record, and refuses at once without
-// contact and for texts that cannot be tokens.
-func TestLearn(t *testing.T) {
+// TestEdgeAsksAboutUnknownCredentials gives an edge credentials that it does not know. It asks its origin, applies the newer record, and
+// refuses at once without contact and for texts that cannot be tokens.
+func TestEdgeAsksAboutUnknownCredentials(t *testing.T) {
 	store, now := memkv.New(), day
 	c := lone(t, store, &now)
 	c.asker = newAsker()

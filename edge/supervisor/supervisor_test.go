@@ -186,8 +186,8 @@ func (k *runningSupervisor) is(name string) bool {
 	return err == nil
 }
 
-// TestWhoHangsIsReplaced: the first server sends no heartbeat and is killed. The second one answers connections over the same socket.
-func TestWhoHangsIsReplaced(t *testing.T) {
+// TestHungServerIsReplaced: the first server sends no heartbeat and is killed. The second one answers connections over the same socket.
+func TestHungServerIsReplaced(t *testing.T) {
 	k := keep(t, "silent,well", 400*time.Millisecond)
 	first := k.ask(t)
 	k.log.wait(t, "no heartbeat for 400ms", 1)
@@ -203,8 +203,8 @@ func TestWhoHangsIsReplaced(t *testing.T) {
 	}
 }
 
-// TestWhoDiesIsReplaced kills a working server, and its successor exits by itself.
-func TestWhoDiesIsReplaced(t *testing.T) {
+// TestKilledServerIsReplaced kills a working server, and its successor exits by itself.
+func TestKilledServerIsReplaced(t *testing.T) {
 	k := keep(t, "well,dies,well", 5*time.Second)
 	first := k.ask(t)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
@@ -221,8 +221,8 @@ func TestWhoDiesIsReplaced(t *testing.T) {
 	}
 }
 
-// TestStillborn starts a server that fails before it is ready. The supervisor does not retry, because that would not help.
-func TestStillborn(t *testing.T) {
+// TestFailedStartIsNotRetried starts a server that fails before it is ready. The supervisor does not retry, because that would not help.
+func TestFailedStartIsNotRetried(t *testing.T) {
 	k := keep(t, "stillborn", 5*time.Second)
 	if err := <-k.ended; err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("Run = %v, want the server's end", err)

@@ -183,8 +183,8 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestBundleIsOfTheRelease checks that the embedded tables are equal to the files of the release.
-func TestBundleIsOfTheRelease(t *testing.T) {
+// TestBundleMatchesRelease checks that the embedded tables are equal to the files of the release.
+func TestBundleMatchesRelease(t *testing.T) {
 	r, err := readRelease(testkit.DataPath(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
@@ -197,10 +197,10 @@ func TestBundleIsOfTheRelease(t *testing.T) {
 	}
 }
 
-// TestBars measures the embedded network against float32 on the labelled pictures. It may lose at most 0.01 of top-1 and of concept mAP,
-// and its mean cosine is at least 0.995. A true concept is among the first five on 91 % of the labelled pictures, and a true label on 51 of
-// 60 photos.
-func TestBars(t *testing.T) {
+// TestQualityBars measures the embedded network against float32 on the labelled pictures. It may lose at most 0.01 of top-1 and of concept
+// mAP, and its mean cosine is at least 0.995. A true concept is among the first five on 91 % of the labelled pictures, and a true label on
+// 51 of 60 photos.
+func TestQualityBars(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures 460 pictures twice")
 	}

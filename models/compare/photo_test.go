@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPhotoCostsWhatPhotosCost keeps the benchmarks' picture near 1.5 bits per pixel, as in a camera's JPEG at quality 85. Fewer bits would
-// make every decoder look faster.
-func TestPhotoCostsWhatPhotosCost(t *testing.T) {
+// TestBenchmarkPhotoIsLikeCameraJPEG keeps the benchmarks' picture near 1.5 bits per pixel, as in a camera's JPEG at quality 85. Fewer bits
+// would make every decoder look faster.
+func TestBenchmarkPhotoIsLikeCameraJPEG(t *testing.T) {
 	const width, height = 1152, 864
 	b, err := photo(width, height)
 	if err != nil {

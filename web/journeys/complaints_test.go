@@ -106,7 +106,7 @@ var complaints = []promise{
 	{"A wrong label is corrected and learned in seconds, on every host.", []string{
 		"web/journeys/studio.js: A person corrects a wrong label, and the page trains a second version",
 		"models TestTenPhotosSuffice",
-		"models TestNextTeaches",
+		"models TestLabelNextTrainsBetter",
 		"core/train TestWrongLabelIsTheWeakest",
 	}},
 	{"Browser, edge and server compute the same bits.", []string{

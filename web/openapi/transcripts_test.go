@@ -261,9 +261,9 @@ func checkError(t *testing.T, doc *openapi3.T, e *exchange) {
 	}
 }
 
-// TestOneMoreMember adds a member to each object of one successful answer of each operation. The document must refuse it everywhere
+// TestExtraMemberIsRefused adds a member to each object of one successful answer of each operation. The document must refuse it everywhere
 // except in metadata and hyper-parameters, which callers define.
-func TestOneMoreMember(t *testing.T) {
+func TestExtraMemberIsRefused(t *testing.T) {
 	doc := load(t)
 	seen := map[string]bool{}
 	tried := 0
@@ -309,8 +309,8 @@ func objects(v any, path string, f func(path string, o map[string]any)) {
 	}
 }
 
-// TestClosed checks that the schemas of answers are closed: each object in them lists its members and allows no others.
-func TestClosed(t *testing.T) {
+// TestSchemasAreClosed checks that the schemas of answers are closed: each object in them lists its members and allows no others.
+func TestSchemasAreClosed(t *testing.T) {
 	doc := load(t)
 	seen := map[*openapi3.Schema]bool{}
 	var visit func(path string, s *openapi3.SchemaRef)
