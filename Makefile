@@ -59,7 +59,7 @@ CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./
 SINGLE := TestReplicaEqualsFoldLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
 
 # Tests of the programs that run several goroutines. Most commands run one at a time.
-RACED := TestKill|TestFault|TestDamage|TestTenants|TestHostile|TestSSRF|TestLoad|TestLeaks|TestBombs|TestDeletedKeys|TestSameInModule|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People|Fleet|SnapshotWaits|Idle|Strangers|Replaced|Detach|GivenUp|NoTime|LookedAfter|Networks
+RACED := TestKill|TestFault|TestDamage|TestTenants|TestHostile|TestSSRF|TestLoad|TestLeaks|TestBombs|TestDeletedKeys|TestSameInModule|Many|OneServer|Life|Interrupted|NewNetwork|AnotherURL|Replica|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|TestAccount|Fleet|SnapshotWaits|Idle|InvalidCredentials|Replaced|Detach|GivenUp|NoTime|WakeTheBackground|TestNetworks
 
 # Every go command compiles with the same flags, so that programs, tests and tools share what is compiled. Nothing here reads DWARF,
 # which costs a sixth of the time.

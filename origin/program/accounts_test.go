@@ -159,9 +159,9 @@ func setup(t *testing.T, srv *server.Server) string {
 	return token
 }
 
-// TestPeople tests accounts over HTTP: the first account, a second one that is not verified, its application and key, its hundred calls,
+// TestAccounts tests accounts over HTTP: the first account, a second one that is not verified, its application and key, its hundred calls,
 // and the state after a restart.
-func TestPeople(t *testing.T) {
+func TestAccounts(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)
 	op := visit(t, base)
@@ -342,7 +342,7 @@ func readOrigin(t *testing.T, environ []string, args ...string) (*origin, error)
 	return &o, err
 }
 
-func TestPeopleSettings(t *testing.T) {
+func TestAccountSettings(t *testing.T) {
 	o, err := readOrigin(t, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func TestAppAndKeyMistakes(t *testing.T) {
 	}
 }
 
-func TestFirstStartTellsItsKeyOnce(t *testing.T) {
+func TestFirstStartPrintsKeyOnce(t *testing.T) {
 	s := testSettings(t)
 	for start := range 2 {
 		srv, err := server.Start(t.Context(), s, discard)

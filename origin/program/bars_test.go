@@ -87,8 +87,8 @@ func TestPhotosGetTheirLabels(t *testing.T) {
 	}
 }
 
-// TestThousandPredictionsStaySmall limits the program's resident memory over 1,000 pictures of mixed sizes up to 12 MP.
-func TestThousandPredictionsStaySmall(t *testing.T) {
+// TestThousandPredictionsNeedLittleMemory limits the program's resident memory over 1,000 pictures of mixed sizes up to 12 MP.
+func TestThousandPredictionsNeedLittleMemory(t *testing.T) {
 	const n, limit = 1000, 200 << 20
 	testkit.RequireTiming(t)
 	dir := t.TempDir()

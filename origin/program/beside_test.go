@@ -99,10 +99,10 @@ func (w *otherWork) add(ctx context.Context) {
 	calls.Wait()
 }
 
-// BenchmarkPredictionsBesideOtherWork measures the 99th percentile of a prediction by base64 while the server trains one version after
+// BenchmarkPredictionsDuringOtherWork measures the 99th percentile of a prediction by base64 while the server trains one version after
 // another, or adds pictures, or does both. It divides this by the 99th percentile while the server does nothing else. Each iteration is a
 // round of all four, and the benchmark reports the medians of the ratios. Run it with -benchtime 5x.
-func BenchmarkPredictionsBesideOtherWork(b *testing.B) {
+func BenchmarkPredictionsDuringOtherWork(b *testing.B) {
 	const (
 		rate   = 50 // predictions a second
 		length = 6 * time.Second

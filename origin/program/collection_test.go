@@ -227,7 +227,7 @@ func fill(t testing.TB, client *http.Client, base string, pictures string) {
 	send("PATCH", "/v2/concepts", cli.Object{"action": "overwrite", "concepts": []cli.Object{{"id": "zebra", "name": "Zebra"}}})
 }
 
-func TestExportImportedElsewhereIsEqual(t *testing.T) {
+func TestImportedExportIsEqual(t *testing.T) {
 	turtle := sample(t, "09-sea-turtle.jpg")
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(turtle) }))
 	s := testSettings(t)
@@ -333,7 +333,7 @@ func awaitProcessed(t testing.TB, client *http.Client, base string, n int) {
 	}
 }
 
-func TestInterruptedImportGoesOn(t *testing.T) {
+func TestInterruptedImportContinues(t *testing.T) {
 	dir, data := t.TempDir(), newFolder(t)
 	for i := range 300 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.png", i)), dots(t, uint64(i), 16), 0o600); err != nil {

@@ -142,9 +142,9 @@ func (e *signingEdge) upload(n int) []log.Op {
 	return ops
 }
 
-// TestEdgesThatSignAsBefore: an edge that sends no Sync-Head sends pictures in parts of 1 MiB at once, and larger bodies after its first
-// request. An edge with Sync-Head sends them at once.
-func TestEdgesThatSignAsBefore(t *testing.T) {
+// TestEdgesWithoutHeadSignature: an edge that sends no Sync-Head sends pictures in parts of 1 MiB at once, and larger bodies after its
+// first request. An edge with Sync-Head sends them at once.
+func TestEdgesWithoutHeadSignature(t *testing.T) {
 	s := testSettings(t)
 	_, base := startOrigin(t, s)
 	e := enrolSigner(t, base, s.Data)

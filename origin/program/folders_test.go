@@ -165,9 +165,9 @@ func readDescribed(t testing.TB) (d described) {
 	return d
 }
 
-// TestFolders opens the folders that the program of version 0.1.0 made, and syncs the copies with each of the origins. Nothing is lost:
-// pending writes arrive, conflicts stay, and what was deleted does not return.
-func TestFolders(t *testing.T) {
+// TestFoldersOfOldVersion opens the folders that the program of version 0.1.0 made, and syncs the copies with each of the origins. Nothing
+// is lost: pending writes arrive, conflicts stay, and what was deleted does not return.
+func TestFoldersOfOldVersion(t *testing.T) {
 	d := readDescribed(t)
 	for _, name := range []string{"origin", "backup", "restored"} {
 		t.Run(name, func(t *testing.T) {

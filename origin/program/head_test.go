@@ -72,8 +72,8 @@ func concepts(t *testing.T, answer string) string {
 	return string(out.Outputs[0].Data.Concepts)
 }
 
-// TestHeadsComeBack exports a head in both formats and imports it. The new versions' predictions have the same bytes.
-func TestHeadsComeBack(t *testing.T) {
+// TestHeadsRoundTrip exports a head in both formats and imports it. The new versions' predictions have the same bytes.
+func TestHeadsRoundTrip(t *testing.T) {
 	srv, base, data := trainedKiosk(t)
 	picture := byBase64(sample(t, "27-red-sports-car.jpg"))
 	want := concepts(t, ask(t, base, "POST", "/v2/models/kiosk/outputs", picture))

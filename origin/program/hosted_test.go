@@ -51,9 +51,9 @@ func newAppClient(t testing.TB, srv *server.Server) *appClient {
 	return c
 }
 
-// TestPredictedPicturesEndWithTheirApplication deletes two applications, one while the server runs and one without a server. The URL of the
-// first one's predicted picture ends at once. Afterwards no file has a predicted picture of either.
-func TestPredictedPicturesEndWithTheirApplication(t *testing.T) {
+// TestPredictedPicturesAreDeletedWithApplication deletes two applications, one while the server runs and one without a server. The URL of
+// the first one's predicted picture ends at once. Afterwards no file has a predicted picture of either.
+func TestPredictedPicturesAreDeletedWithApplication(t *testing.T) {
 	const marker = "zebrafinch"
 	s := testSettings(t)
 	srv, err := server.Start(t.Context(), s, slog.New(slog.DiscardHandler))
@@ -139,9 +139,9 @@ func (c *appClient) addByURL(t testing.TB, base, id, url string) (picture, hash 
 
 func hashOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// TestHostedURLGivesStrangersTheServedBytes adds hosted pictures by their URLs: the picture of an input, a predicted one and a thumbnail. The
-// application that owns a picture gets the original. Another one gets what the URL serves, and cannot read the original by its hash.
-func TestHostedURLGivesStrangersTheServedBytes(t *testing.T) {
+// TestHostedURLGivesOtherAppsTheServedBytes adds hosted pictures by their URLs: the picture of an input, a predicted one and a thumbnail.
+// The application that owns a picture gets the original. Another one gets what the URL serves, and cannot read the original by its hash.
+func TestHostedURLGivesOtherAppsTheServedBytes(t *testing.T) {
 	photo := photoOf(t)
 	original := hashOf(photo)
 	for _, keepLocation := range []bool{false, true} {
@@ -203,9 +203,9 @@ func (c *appClient) wrong(t testing.TB, base, url string) {
 	}
 }
 
-// TestHostedVideoURLGivesStrangersTheServedBytes predicts a hosted video by its URL. The decoder gets the original for the application that
+// TestHostedVideoURLGivesOtherAppsTheServedBytes predicts a hosted video by its URL. The decoder gets the original for the application that
 // owns the video, and what the URL serves for another one.
-func TestHostedVideoURLGivesStrangersTheServedBytes(t *testing.T) {
+func TestHostedVideoURLGivesOtherAppsTheServedBytes(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	s := testSettings(t)
 	s.VideoDecoder = fakeDecoder(t, `cat /proc/self/fd/3 >`+seen+`; printf '%s' '{"packets":[{"pts":0}],`+

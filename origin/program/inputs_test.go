@@ -77,8 +77,8 @@ func awaitSettled(t testing.TB, client *http.Client, base string) inputs {
 	}
 }
 
-// TestInputsAreFetchedKeptAndDeleted adds pictures by URL and by base64, and later deletes them.
-func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
+// TestInputsAreFetchedStoredAndDeleted adds pictures by URL and by base64, and later deletes them.
+func TestInputsAreFetchedStoredAndDeleted(t *testing.T) {
 	picture := sample(t, "09-sea-turtle.jpg")
 	var requests atomic.Int64
 	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

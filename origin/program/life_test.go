@@ -223,9 +223,9 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 	t.Logf("%d requests served before their key was deleted, %d refused after it was; none was let in after", accepted, refused)
 }
 
-// TestNothingOfADeletedApplicationIsOnDisk scans the files of a folder for the data of an application after the command that deletes it
+// TestDeletedApplicationLeavesNothingOnDisk scans the files of a folder for the data of an application after the command that deletes it
 // has ended.
-func TestNothingOfADeletedApplicationIsOnDisk(t *testing.T) {
+func TestDeletedApplicationLeavesNothingOnDisk(t *testing.T) {
 	const marker = "zebrafinch"
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

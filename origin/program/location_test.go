@@ -68,9 +68,9 @@ func askFor(t *testing.T, client *http.Client, url, known string) (a hostedAnswe
 	return a
 }
 
-// TestHostedPicturesHaveNoPlace adds a photo that has the location where it was taken. The public URL shows it without the location, unless
-// a setting keeps it. Callers who may read the input, and exports, get the original. For a deleted picture every cache gets 404.
-func TestHostedPicturesHaveNoPlace(t *testing.T) {
+// TestHostedPicturesHaveNoLocation adds a photo that has the location where it was taken. The public URL shows it without the location,
+// unless a setting keeps it. Callers who may read the input, and exports, get the original. For a deleted picture every cache gets 404.
+func TestHostedPicturesHaveNoLocation(t *testing.T) {
 	photo := photoOf(t)
 	sum := sha256.Sum256(photo)
 	for _, keepLocation := range []bool{false, true} {
@@ -151,9 +151,9 @@ func TestHostedPicturesHaveNoPlace(t *testing.T) {
 	}
 }
 
-// TestHostedVideosHaveNoPlace predicts a film that has the location where it was taken. Its public URL shows it without the location,
+// TestHostedVideosHaveNoLocation predicts a film that has the location where it was taken. Its public URL shows it without the location,
 // unless a setting keeps it.
-func TestHostedVideosHaveNoPlace(t *testing.T) {
+func TestHostedVideosHaveNoLocation(t *testing.T) {
 	film := []byte(filmWithPlace)
 	for _, keepLocation := range []bool{false, true} {
 		s := testSettings(t)

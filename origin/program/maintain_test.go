@@ -174,8 +174,8 @@ func TestDoctorOnASoundFolder(t *testing.T) {
 	}
 }
 
-// TestDoctorFindsAndMends breaks one thing of a folder after the other.
-func TestDoctorFindsAndMends(t *testing.T) {
+// TestDoctorFindsAndRepairs breaks one thing of a folder after the other.
+func TestDoctorFindsAndRepairs(t *testing.T) {
 	srv, s, _ := startFilled(t)
 	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {

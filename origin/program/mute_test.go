@@ -93,10 +93,10 @@ func innocent(t testing.TB, client *http.Client, call, base, key, body string, l
 
 func times(n int) func() bool { return func() bool { n--; return n < 0 } }
 
-// TestLoadMuteReaders makes readers of one application request pages of up to 15 MB and read nothing. Another application gets each of its
-// pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB, and the other application's p99 stays
+// TestLoadStoppedReaders makes readers of one application request pages of up to 15 MB and read nothing. Another application gets each of
+// its pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB, and the other application's p99 stays
 // below three times its usual value.
-func TestLoadMuteReaders(t *testing.T) {
+func TestLoadStoppedReaders(t *testing.T) {
 	count, inputs := 20, 100
 	if testkit.Timing() {
 		count, inputs = 200, 250
@@ -130,9 +130,9 @@ func TestLoadMuteReaders(t *testing.T) {
 	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, concurrent.p(99), concurrent.n(), alone.p(99))
 }
 
-// TestLoadStrangersBodies makes unauthenticated clients begin bodies and then stop sending: on a path that needs a credential, on one that
-// does not, and without a length. The server accepts all bodies of an application.
-func TestLoadStrangersBodies(t *testing.T) {
+// TestLoadUnauthenticatedBodies makes unauthenticated clients begin bodies and then stop sending: on a path that needs a credential, on one
+// that does not, and without a length. The server accepts all bodies of an application.
+func TestLoadUnauthenticatedBodies(t *testing.T) {
 	count := 60
 	t.Setenv("GOMEMLIMIT", "512MiB") // of the process: the server derives the budget for bodies from it
 	p := startProcess(t)

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// TestCommandsPrintShowableNames passes names with control characters to commands. The commands reject them or print them without these
+// TestCommandsPrintSafeNames passes names with control characters to commands. The commands reject them or print them without these
 // characters.
-func TestCommandsPrintShowableNames(t *testing.T) {
+func TestCommandsPrintSafeNames(t *testing.T) {
 	const hostile = "a\x1b[31mb\r\nlevel=ERROR fake=1\u009b2J\u202ec\u2067d\u2028e\x7f"
 	dir := filepath.Join(t.TempDir(), "data")
 	for _, args := range [][]string{

@@ -236,7 +236,7 @@ func TestPredictByBase64ByURLAndHosted(t *testing.T) {
 	}
 }
 
-func TestGuardIsOnByDefault(t *testing.T) {
+func TestPrivateAddressIsRefusedByDefault(t *testing.T) {
 	var hits atomic.Int32
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer inside.Close()

@@ -81,10 +81,9 @@ func metric(t testing.TB, client *http.Client, base, name string) string {
 	return ""
 }
 
-// TestAnotherProgramWithAnotherNetwork opens a data folder with a program that has another network. The program answers with the old
-// network, which the folder keeps, until it has re-analysed every input, and then with its own network. A third start no longer needs the
-// old one.
-func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
+// TestNewProgramWithNewNetwork opens a data folder with a program that has another network. The program answers with the old network, which
+// the folder keeps, until it has re-analysed every input, and then with its own network. A third start no longer needs the old one.
+func TestNewProgramWithNewNetwork(t *testing.T) {
 	const each = 40
 	s, client := testSettings(t), own(t)
 	s.Bundles = apitest.TinyBundles(t)

@@ -71,9 +71,9 @@ func TestStorageOfAccounts(t *testing.T) {
 	}
 }
 
-// TestSignUpsOfAddresses limits sign-ups by the client address in the proxy's header, and IPv6 addresses by their /64 network. A registered
+// TestSignUpsPerAddress limits sign-ups by the client address in the proxy's header, and IPv6 addresses by their /64 network. A registered
 // email address gets the same answer as any other.
-func TestSignUpsOfAddresses(t *testing.T) {
+func TestSignUpsPerAddress(t *testing.T) {
 	s := testSettings(t)
 	s.BehindProxy = true
 	s.Options = (&origin{people: peopleSettings{signUps: 2}}).options()

@@ -61,8 +61,8 @@ func digests(t testing.TB, srv *server.Server, app, folder string) (theirs, ours
 	return theirs, ours
 }
 
-// TestSyncCopies makes a folder a replica, changes it without the server, and syncs again. Then both have the same state.
-func TestSyncCopies(t *testing.T) {
+// TestSyncOfReplica makes a folder a replica, changes it without the server, and syncs again. Then both have the same state.
+func TestSyncOfReplica(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
 	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
@@ -149,8 +149,8 @@ func inCopy(t testing.TB, folder, method, path, body string) (status int, answer
 	return res.Status, res.Body
 }
 
-// TestSyncTellsConflicts: a change of an input that was deleted at the origin meanwhile is reported once as news, and stored.
-func TestSyncTellsConflicts(t *testing.T) {
+// TestSyncReportsConflicts: a change of an input that was deleted at the origin meanwhile is reported once as news, and stored.
+func TestSyncReportsConflicts(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
 	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})

@@ -194,9 +194,9 @@ func TestExpiredToken(t *testing.T) {
 	}
 }
 
-// TestTokensOfAnotherAddress checks that a server rejects tokens for another public URL. A data folder that is served at another URL, such
-// as a copy for tests, must not accept the first server's tokens.
-func TestTokensOfAnotherAddress(t *testing.T) {
+// TestTokensOfAnotherURL checks that a server rejects tokens for another public URL. A data folder that is served at another URL, such as a
+// copy for tests, must not accept the first server's tokens.
+func TestTokensOfAnotherURL(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://one.test"
 	srv, base := startOrigin(t, s)

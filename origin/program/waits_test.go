@@ -19,10 +19,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestSlowURLsHoldUpNobodyElse makes one application wait for slow URLs in more calls than the server works on at once. Meanwhile another
-// application's calls with base64, with a URL and with an input by URL are answered, and the server is ready and alive. Above its share the
-// application is refused, with status 429.
-func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
+// TestSlowURLsDelayNoOtherApplication makes one application wait for slow URLs in more calls than the server works on at once. Meanwhile
+// another application's calls with base64, with a URL and with an input by URL are answered, and the server is ready and alive. Above its
+// share the application is refused, with status 429.
+func TestSlowURLsDelayNoOtherApplication(t *testing.T) {
 	picture := dots(t, 1, 16)
 	release := make(chan struct{})
 	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

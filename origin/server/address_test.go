@@ -59,8 +59,8 @@ func TestConnectionsOfOneClient(t *testing.T) {
 	}
 }
 
-// TestACMEFailuresAreTold checks that failures for configured names are logged at most once a minute.
-func TestACMEFailuresAreTold(t *testing.T) {
+// TestACMEFailuresAreLogged checks that failures for configured names are logged at most once a minute.
+func TestACMEFailuresAreLogged(t *testing.T) {
 	var log strings.Builder
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	get := logTLSFailures(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no such authority") },

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestTellClocks: the log names only an application with operations from the future.
-func TestTellClocks(t *testing.T) {
+// TestClocksAheadAreLogged: the log names only an application with operations from the future.
+func TestClocksAheadAreLogged(t *testing.T) {
 	store, now := memkv.New(), time.Unix(1_700_000_000, 0)
 	apps := make([]catalog.App, 3)
 	for i, ahead := range []time.Duration{0, maxBehind, 49 * time.Hour} {

@@ -24,8 +24,8 @@ func showable(t *testing.T, name, text string, lines int) {
 	}
 }
 
-// TestNamesAreShowable logs and prints a hostile name in every format.
-func TestNamesAreShowable(t *testing.T) {
+// TestHostileNamesAreEscaped logs and prints a hostile name in every format.
+func TestHostileNamesAreEscaped(t *testing.T) {
 	for _, format := range []string{"text", "json", "tint"} {
 		var b bytes.Buffer
 		log := newLog(&b, Settings{LogFormat: format})

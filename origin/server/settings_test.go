@@ -95,8 +95,8 @@ acme-email = "me@a.example"
 	}
 }
 
-// TestOldNames uses the names that some settings had in version 0.1.0.
-func TestOldNames(t *testing.T) {
+// TestOldNamesOfSettings uses the names that some settings had in version 0.1.0.
+func TestOldNamesOfSettings(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "sightline.toml")
 	if err := os.WriteFile(config, []byte("min-free = '1GB'\nkeep-predicted = '1h'\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -158,7 +158,7 @@ func TestRefused(t *testing.T) {
 func second[T any](_ T, err error) error        { return err }
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-func TestLent(t *testing.T) {
+func TestHostServiceValues(t *testing.T) {
 	claims := auth.Claims{App: "a", Client: "c", Generation: 3, Page: true, Session: "s"}
 	if got, err := abi.ParseClaims(abi.MarshalClaims(claims)); got != claims || err != nil {
 		t.Errorf("claims %+v, %v", got, err)

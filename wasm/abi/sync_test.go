@@ -47,8 +47,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestTakes: the encoding preserves the events, effects and settings of a host that installs snapshots.
-func TestTakes(t *testing.T) {
+// TestHostSnapshotMessages: the encoding preserves the events, effects and settings of a host that installs snapshots.
+func TestHostSnapshotMessages(t *testing.T) {
 	want := replica.Answer{ID: 8, Status: 200, Sum: blob.Hash{1, 31: 9}, Placed: true}
 	got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
 	if d := cmp.Diff(replica.Event(want), got); err != nil || d != "" {

@@ -247,8 +247,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestVectorsAgain reads each vector and writes it again.
-func TestVectorsAgain(t *testing.T) {
+// TestVectorsRoundTrip reads each vector and writes it again.
+func TestVectorsRoundTrip(t *testing.T) {
 	for _, v := range vectors() {
 		data, err := hex.DecodeString(v.Hex)
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestOnlyWritesAreLookedAfter: the background asks an instance for work soon after a request that writes. A
-// request that only reads does not change the time of the next ask.
-func TestOnlyWritesAreLookedAfter(t *testing.T) {
+// TestOnlyWritesWakeTheBackground: the background asks an instance for work soon after a request that writes. A request that only reads
+// does not change the time of the next ask.
+func TestOnlyWritesWakeTheBackground(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	ten := n.tenant()
 	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
@@ -98,9 +98,9 @@ func TestInputsInTurn(t *testing.T) {
 	}
 }
 
-// TestCallerOwnsTheApplication: Caller returns the id of an application of the operator, and the same caller for all applications of an
-// account.
-func TestCallerOwnsTheApplication(t *testing.T) {
+// TestApplicationsOfAccountAreOneCaller: Caller returns the id of an application of the operator, and the same caller for all applications
+// of an account.
+func TestApplicationsOfAccountAreOneCaller(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	callerOf := func(key string) string {
 		t.Helper()
@@ -128,9 +128,9 @@ func TestCallerOwnsTheApplication(t *testing.T) {
 	}
 }
 
-// TestWroteInBackground: the fleet calls Wrote for operations of the background, such as the end of a download or of a training, so that
-// a replica sends them at once. It does not call Wrote for maintenance.
-func TestWroteInBackground(t *testing.T) {
+// TestBackgroundWritesAreReported: the fleet calls Wrote for operations of the background, such as the end of a download or of a training,
+// so that a replica sends them at once. It does not call Wrote for maintenance.
+func TestBackgroundWritesAreReported(t *testing.T) {
 	wrote := map[string]int{}
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Wrote = func(app string) { wrote[app]++ } })
 	ten := n.tenant()

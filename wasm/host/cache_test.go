@@ -186,9 +186,8 @@ func TestReplacedCacheIsCompiled(t *testing.T) {
 	}
 }
 
-// TestSealedButUseless compiles what wazero cannot read for all its seal, as after a change of
-// wazero itself.
-func TestSealedButUseless(t *testing.T) {
+// TestUnreadableCacheIsCompiled compiles what wazero cannot read for all its seal, as after a change of wazero itself.
+func TestUnreadableCacheIsCompiled(t *testing.T) {
 	module, c := newGuest().encode(), newCache(t)
 	start(t, module, c)
 	name := cacheFile(t, c)

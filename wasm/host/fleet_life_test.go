@@ -51,9 +51,8 @@ func basic(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
 }
 
-// TestStrangers: a fleet answers invalid credentials as a native engine does, and opens no
-// instance for them.
-func TestStrangers(t *testing.T) {
+// TestInvalidCredentials: a fleet answers invalid credentials as a native engine does, and opens no instance for them.
+func TestInvalidCredentials(t *testing.T) {
 	issued := &tokens{}
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Services.Tokens = issued })
 	ten := n.tenant()
@@ -262,9 +261,8 @@ func TestDetach(t *testing.T) {
 	n.must(stays, "GET", "/v2/inputs/a", "", `"id":"a"`)
 }
 
-// TestGivenUp: a call whose jobs the caller gives up leaves nothing in the instance, which the fleet
-// can then close.
-func TestGivenUp(t *testing.T) {
+// TestGivenUpCallLeavesNothing: a call whose jobs the caller gives up leaves nothing in the instance, which the fleet can then close.
+func TestGivenUpCallLeavesNothing(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.MemoryBytes = 1 })
 	ten := n.tenant()
 	r := &api.Request{Method: "POST", Path: general, Authorization: "Key " + ten.key, Body: []byte(predictBody("red.png"))}

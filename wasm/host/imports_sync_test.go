@@ -33,8 +33,8 @@ func (b *book) ApplyAppRecord(app string, seq uint64, data []byte) error {
 	return nil
 }
 
-// TestImportsOfCopies tests the imports for replicas: pictures by hash, and the app record.
-func TestImportsOfCopies(t *testing.T) {
+// TestImportsForReplicas tests the imports for replicas: pictures by hash, and the app record.
+func TestImportsForReplicas(t *testing.T) {
 	const room, size = 40 << 10, 8 << 10
 	p := newProber(t)
 	pictures, register := blob.NewMemory(blob.Options{}), &book{app: claims.App}

@@ -149,8 +149,8 @@ func (j *joiner) says(id string) (text string) {
 	return text
 }
 
-// TestTakesSnapshots: a replica whose host installed the snapshot answers like one whose instance did.
-func TestTakesSnapshots(t *testing.T) {
+// TestHostInstallsSnapshot: a replica whose host installed the snapshot answers like one whose instance did.
+func TestHostInstallsSnapshot(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
@@ -178,8 +178,8 @@ func TestTakesSnapshots(t *testing.T) {
 	}
 }
 
-// TestTakesNothing: if the host cannot install a snapshot, the instance does.
-func TestTakesNothing(t *testing.T) {
+// TestInstanceInstallsSnapshot: if the host cannot install a snapshot, the instance does.
+func TestInstanceInstallsSnapshot(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	j := newJoiner(t, s, anotherRuntime(t))
@@ -240,9 +240,9 @@ func (m *mortal) Commit(b *kv.Batch) (wait func() error, err error) {
 	return m.Store.Commit(b)
 }
 
-// TestTakesThroughKills kills a host at a write while it installs a snapshot: at every 16th, every fourth in make nightly, each in
-// make soak. After the next start the host installs the snapshot, and the replica answers as one that was never killed.
-func TestTakesThroughKills(t *testing.T) {
+// TestHostInstallsSnapshotAfterKills kills a host at a write while it installs a snapshot: at every 16th, every fourth in make nightly,
+// each in make soak. After the next start the host installs the snapshot, and the replica answers as one that was never killed.
+func TestHostInstallsSnapshotAfterKills(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
@@ -275,8 +275,8 @@ func TestTakesThroughKills(t *testing.T) {
 	}
 }
 
-// TestCollectsInCalls: in a page, the garbage collector also runs within the one call that installs a snapshot.
-func TestCollectsInCalls(t *testing.T) {
+// TestCollectorRunsDuringCalls: in a page, the garbage collector also runs within the one call that installs a snapshot.
+func TestCollectorRunsDuringCalls(t *testing.T) {
 	s := newSource(t, 10_000)
 	s.do = wire.DoRebase
 	register, seq, err := s.engine.Register.AppRecord(s.app, s.edge)

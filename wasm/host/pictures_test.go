@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// TestOwnPictures analyses pictures natively, as a fleet does, and in an instance. Both give the same bytes and errors.
-func TestOwnPictures(t *testing.T) {
+// TestNativeAnalysisEqualsInstance analyses pictures natively, as a fleet does, and in an instance. Both give the same bytes and errors.
+func TestNativeAnalysisEqualsInstance(t *testing.T) {
 	photo, err := os.ReadFile(filepath.Join(testkit.Root(t), "web", "samples", "01-canal-in-venice.jpg"))
 	if err != nil {
 		t.Fatal(err)

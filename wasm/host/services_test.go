@@ -140,8 +140,8 @@ func TestNoRandomness(t *testing.T) {
 	}
 }
 
-// TestOlder lists the files of an older network and reads them.
-func TestOlder(t *testing.T) {
+// TestOlderNetworks lists the files of an older network and reads them.
+func TestOlderNetworks(t *testing.T) {
 	files := fstest.MapFS{"general/manifest.json": {Data: []byte("{}")}, "general/network": {Data: []byte("weights")}}
 	b := newBench(Services{})
 	b.mem[0] = 7 // the base is at address 0
@@ -191,8 +191,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestNothingLent: a guest gets errors for services that its host does not have.
-func TestNothingLent(t *testing.T) {
+// TestMissingHostServices: a guest gets errors for services that its host does not have.
+func TestMissingHostServices(t *testing.T) {
 	b := newBench(Services{})
 	code := uint64(abi.ErrnoOf(hostcalls.ErrNotProvided))
 	for _, name := range []string{"picture_release", "picture_drop", "kv_room"} {
@@ -207,8 +207,8 @@ func TestNothingLent(t *testing.T) {
 	}
 }
 
-// TestTurn: a request stops waiting for an instance in use when its context ends. The error names the cause.
-func TestTurn(t *testing.T) {
+// TestTurnEndsWithContext: a request stops waiting for an instance in use when its context ends. The error names the cause.
+func TestTurnEndsWithContext(t *testing.T) {
 	w := newWriter(nil, "app")
 	if !w.try() || w.try() {
 		t.Fatal("an instance is used by two")

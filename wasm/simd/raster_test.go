@@ -124,7 +124,7 @@ func cosines(b, quant []int32, side, x, y int) float64 {
 	return sum
 }
 
-func TestDecodeIsLeftToTheGuest(t *testing.T) {
+func TestGuestDecodesPictures(t *testing.T) {
 	a := newArena(t, rand.New(rand.NewPCG(1, 1)))
 	if got := int64(a.call("decode", 0, 0, 0, 0, 0, 0)); got != -1 {
 		t.Errorf("decode = %d, want -1", got)

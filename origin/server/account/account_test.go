@@ -184,7 +184,7 @@ func TestFirstAccountNeedsTheLink(t *testing.T) {
 	}
 }
 
-func TestSetupLinkEndsAndIsMadeAgain(t *testing.T) {
+func TestSetupLinkExpiresAndIsRenewed(t *testing.T) {
 	w := open(t, nil)
 	_, first, _ := strings.Cut(w.link(), "setup=")
 	_, second, _ := strings.Cut(w.link(), "setup=")
@@ -276,9 +276,9 @@ func (s *scanHookStore) Scan(lo, hi []byte, yield func(key, value []byte) bool) 
 	return err
 }
 
-// TestErasingWhileSomebodySignsUp erases an account while SignUp looks for the operator's account. If it erases another account, the
-// operator still exists, and a stranger must not become operator. If it erases the operator's, the next account needs the link.
-func TestErasingWhileSomebodySignsUp(t *testing.T) {
+// TestEraseDuringSignUp erases an account while SignUp looks for the operator's account. If it erases another account, the operator still
+// exists, and a stranger must not become operator. If it erases the operator's, the next account needs the link.
+func TestEraseDuringSignUp(t *testing.T) {
 	store := &scanHookStore{Store: kvtest.OrLate(t, memkv.New())}
 	w := open(t, func(o *Options) { o.Store = store })
 	op := w.operator()
@@ -351,8 +351,8 @@ func contents(t *testing.T, store kv.Store) string {
 	return b.String()
 }
 
-// TestSecretsStayOut creates every kind of secret and searches for it in the store, the log and the errors.
-func TestSecretsStayOut(t *testing.T) {
+// TestSecretsAreNotInClear creates every kind of secret and searches for it in the store, the log and the errors.
+func TestSecretsAreNotInClear(t *testing.T) {
 	w := open(t, nil)
 	_, setup, _ := strings.Cut(w.link(), "setup=")
 	token, _, err := w.Create(t.Context(), New{"Operator", "op@pictures.example", password, setup}, home)

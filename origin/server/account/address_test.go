@@ -258,9 +258,9 @@ func TestOwnerIsNotified(t *testing.T) {
 	}
 }
 
-// TestClaimsDelayNoHolder makes strangers claim an address until the limit of mails to it. The first account with this address still gets
-// its code.
-func TestClaimsDelayNoHolder(t *testing.T) {
+// TestClaimsDelayNoFirstAccount makes strangers claim an address until the limit of mails to it. The first account with this address still
+// gets its code.
+func TestClaimsDelayNoFirstAccount(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	_, ada := w.person("ada@x.example")

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-func TestAuditTellsWhatWasDone(t *testing.T) {
+func TestAuditDescribesActions(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
 	token, a := w.person("ada@x.example")
@@ -145,8 +145,8 @@ func TestAuditShowsTampering(t *testing.T) {
 	}
 }
 
-// TestAuditGoesOn opens a log again, and loses nothing when the store refuses a batch.
-func TestAuditGoesOn(t *testing.T) {
+// TestAuditContinuesAfterRestart opens a log again, and loses nothing when the store refuses a batch.
+func TestAuditContinuesAfterRestart(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
 	full := &fullStore{Store: w.store}

@@ -101,9 +101,9 @@ func (p *pair) total() int64 {
 	return u.Total
 }
 
-// TestAccountsFollow lets two machines lead in turn. Blocks, usage, sessions, the audit log and the operator of an earlier term are not used
-// again.
-func TestAccountsFollow(t *testing.T) {
+// TestNewTermReusesNothing lets two machines lead in turn. Blocks, usage, sessions, the audit log and the operator of an earlier term are
+// not used again.
+func TestNewTermReusesNothing(t *testing.T) {
 	const limit = 6400
 	p, op := newPair(t, 1, func(o *Options) { o.Plan = Plan{"metered", limit} })
 	spend := func(n int64) {
@@ -173,8 +173,8 @@ func TestAccountsFollow(t *testing.T) {
 	}
 }
 
-// TestFollowingAccounts calls a registry that follows. It answers reads by the present records, writes nothing, and logs nothing.
-func TestFollowingAccounts(t *testing.T) {
+// TestFollowerReadsAccounts calls a registry that follows. It answers reads by the present records, writes nothing, and logs nothing.
+func TestFollowerReadsAccounts(t *testing.T) {
 	for _, deposed := range []bool{false, true} { // the registry may not know yet that its store follows
 		p, op := newPair(t, 1, func(o *Options) {
 			o.Plan = Plan{"metered", 6400}
@@ -260,9 +260,9 @@ func TestFollowingAccounts(t *testing.T) {
 	}
 }
 
-// TestChangeMeetsAnotherTerm changes an account while the machine that writes changes. A change that returns kv.ErrFollows has no effect in any
-// later term, and one that succeeds has.
-func TestChangeMeetsAnotherTerm(t *testing.T) {
+// TestChangeDuringTermChange changes an account while the machine that writes changes. A change that returns kv.ErrFollows has no effect in
+// any later term, and one that succeeds has.
+func TestChangeDuringTermChange(t *testing.T) {
 	refused := 0
 	for seed := range testkit.Seeds(t, 80, 10_000) {
 		p, op := newPair(t, seed, nil)

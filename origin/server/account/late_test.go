@@ -125,8 +125,8 @@ func TestMeterReadsItsOwnCounts(t *testing.T) {
 	}
 }
 
-// TestLastUseShowsLate uses the oldest session while the store does not show that. Neither its age nor new sessions end it.
-func TestLastUseShowsLate(t *testing.T) {
+// TestLateUseKeepsSession uses the oldest session while the store does not show that. Neither its age nor new sessions end it.
+func TestLateUseKeepsSession(t *testing.T) {
 	for seed := range testkit.Seeds(t, 80, 10_000) {
 		w := open(t, func(o *Options) { o.Store = slow(t, seed) })
 		op := w.operator()
@@ -167,7 +167,7 @@ func TestLastUseShowsLate(t *testing.T) {
 	}
 }
 
-// TestLate: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake.
-func TestLate(t *testing.T) {
-	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(Late.*|LinkWorksOnce|MeterReadsItsOwnCounts|LastUseShowsLate|QuotaInPowerCuts|AccountsFollow|FollowingAccounts|ChangeMeetsAnotherTerm|AccountsChangeMachines|UsageIsBounded|Cost|(Limits|Windows)Forget)$")
+// TestSuiteOnLateStore: all of this holds on a store that shows a commit as late as its wait returns, and lets each Apply overtake.
+func TestSuiteOnLateStore(t *testing.T) {
+	kvtest.RunLate(t, testkit.Seeds(t, 80, 500), "^Test", "^Test(.*OnLateStore|LinkWorksOnce|MeterReadsItsOwnCounts|LateUseKeepsSession|QuotaInPowerCuts|NewTermReusesNothing|FollowerReadsAccounts|ChangeDuringTermChange|AccountsChangeMachines|UsageIsBounded|Cost|(Limits|Windows)ForgetOldKeys)$")
 }

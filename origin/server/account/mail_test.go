@@ -105,7 +105,7 @@ func TestSMTP(t *testing.T) {
 	}
 }
 
-func TestSMTPWantsTLS(t *testing.T) {
+func TestSMTPRequiresTLS(t *testing.T) {
 	address, got := smtpServer(t)
 	sender, err := NewSMTP(SMTP{Address: address, User: "u", Password: "planted-password", From: "noreply@pictures.example"})
 	if err != nil {
@@ -128,7 +128,7 @@ func TestNewSMTPChecks(t *testing.T) {
 	}
 }
 
-func TestMailsAreTriedAgain(t *testing.T) {
+func TestMailsAreRetried(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	w.sent.fail = mailTries - 1
@@ -157,7 +157,7 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	<-done
 }
 
-func TestMailsStandInTheLog(t *testing.T) {
+func TestMailsAreLogged(t *testing.T) {
 	w := open(t, func(o *Options) { o.Mail = nil })
 	if w.MailsBy() != "log" {
 		t.Errorf("MailsBy = %q", w.MailsBy())

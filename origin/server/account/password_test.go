@@ -198,8 +198,8 @@ func TestPasswordMailNamesNewKeys(t *testing.T) {
 	}
 }
 
-// TestMailsToStrangers checks that no email to an address that is not verified contains the account's name.
-func TestMailsToStrangers(t *testing.T) {
+// TestMailsToUnverifiedAddresses checks that no email to an address that is not verified contains the account's name.
+func TestMailsToUnverifiedAddresses(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	const name = "Win a prize at evil.example"

@@ -333,9 +333,9 @@ func records(t *testing.T, store kv.Reader) map[string]string {
 	return all
 }
 
-// TestLatePrograms runs random calls on a plain store and on a late one whose writer changes. Both have the same results and the same
-// records.
-func TestLatePrograms(t *testing.T) {
+// TestProgramsOnLateStore runs random calls on a plain store and on a late one whose writer changes. Both have the same results and the
+// same records.
+func TestProgramsOnLateStore(t *testing.T) {
 	for seed := range testkit.Seeds(t, 400, 10_000) {
 		p := newProgram(t, seed)
 		link := p.run(func(w *world) string { link, err := w.SetupLink(); return fmt.Sprint(link, err) })

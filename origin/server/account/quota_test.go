@@ -215,7 +215,7 @@ func runPowerCuts(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-func TestQuotaSaysWhatToDo(t *testing.T) {
+func TestQuotaErrorNamesRemedy(t *testing.T) {
 	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 5} })
 	op := w.operator()
 	_, a := w.person("ada@x.example")
@@ -277,8 +277,8 @@ func TestUnlimited(t *testing.T) {
 	}
 }
 
-// TestMetersRest puts meters away while callers race.
-func TestMetersRest(t *testing.T) {
+// TestIdleMetersAreUnloaded puts meters away while callers race.
+func TestIdleMetersAreUnloaded(t *testing.T) {
 	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 5000} })
 	op := w.operator()
 	stop := make(chan struct{})
@@ -330,9 +330,9 @@ func BenchmarkSpend(b *testing.B) {
 	}
 }
 
-// TestGiveBackOfTrial returns calls of an account that is no longer verified, whose meter has a block of the plan's calls: it gets back at
-// most the calls of its trial.
-func TestGiveBackOfTrial(t *testing.T) {
+// TestReturnedCallsOfTrial returns calls of an account that is no longer verified, whose meter has a block of the plan's calls: it gets
+// back at most the calls of its trial.
+func TestReturnedCallsOfTrial(t *testing.T) {
 	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 1000} })
 	op := w.operator()
 	if _, err := w.Spend(t.Context(), call(op.ID)); err != nil {

@@ -89,7 +89,7 @@ func TestCheckSession(t *testing.T) {
 	}
 }
 
-func TestPasswordFormsAreOne(t *testing.T) {
+func TestPasswordIsNormalised(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	if _, _, err := w.Create(t.Context(), New{"Zoë", "zoe@x.example", "caf\u00e9 \u212bngstr\u00f6m", ""}, home); err != nil {
@@ -184,7 +184,7 @@ func TestHashingIsBounded(t *testing.T) {
 	}
 }
 
-func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
+func TestGuessingIsSlowAndLocksNoAccount(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	w.person("ada@x.example")
@@ -222,7 +222,7 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 	}
 }
 
-func TestLimitsForget(t *testing.T) {
+func TestLimitsForgetOldKeys(t *testing.T) {
 	l := limit{every: time.Minute, burst: 2}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range remembered + 1000 {
@@ -246,7 +246,7 @@ func TestLimitsForget(t *testing.T) {
 	}
 }
 
-func TestSessionsEnd(t *testing.T) {
+func TestSessionsExpire(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	token, a := w.person("ada@x.example")

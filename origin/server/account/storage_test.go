@@ -133,8 +133,8 @@ func TestSignUps(t *testing.T) {
 	}
 }
 
-// TestWindowsForget checks the maximum number of keys that a window remembers.
-func TestWindowsForget(t *testing.T) {
+// TestWindowsForgetOldKeys checks the maximum number of keys that a window remembers.
+func TestWindowsForgetOldKeys(t *testing.T) {
 	w := window{span: time.Hour, limit: 1}
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	for i := range remembered + 100 {

@@ -84,7 +84,7 @@ func TestUsageIsBounded(t *testing.T) {
 	}
 }
 
-func TestUsageOutlivesAFullDisk(t *testing.T) {
+func TestUsageSurvivesFullDisk(t *testing.T) {
 	full := &fullStore{}
 	w := open(t, func(o *Options) { full.Store, o.Store = o.Store, full })
 	if _, err := w.Spend(t.Context(), call("")); err != nil {

@@ -30,7 +30,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-func TestVerifyEnds(t *testing.T) {
+func TestVerifyExpires(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	_, a := w.person("ada@x.example")

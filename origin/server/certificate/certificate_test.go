@@ -97,8 +97,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestLocalAgain creates certificates in one folder. The authority, which users trust, is replaced only if necessary.
-func TestLocalAgain(t *testing.T) {
+// TestLocalKeepsAuthority creates certificates in one folder. The authority, which users trust, is replaced only if necessary.
+func TestLocalKeepsAuthority(t *testing.T) {
 	dir := t.TempDir()
 	for i, tt := range []struct {
 		name  string
@@ -151,9 +151,9 @@ func TestLocalAgain(t *testing.T) {
 	}
 }
 
-// TestAuthorityIsGoodForItsHostsAlone signs a certificate for another host with the authority's key. Clients that trust the authority
+// TestAuthorityIsValidOnlyForItsHosts signs a certificate for another host with the authority's key. Clients that trust the authority
 // reject that certificate.
-func TestAuthorityIsGoodForItsHostsAlone(t *testing.T) {
+func TestAuthorityIsValidOnlyForItsHosts(t *testing.T) {
 	dir := t.TempDir()
 	local(t, dir, start, "a.test")
 	a, err := openAuthority(dir)
@@ -183,8 +183,8 @@ func TestLocalRefusesHosts(t *testing.T) {
 	}
 }
 
-// TestFilesAreReadAgain replaces the files of a running server: both, one after the other, with invalid data, and with empty files.
-func TestFilesAreReadAgain(t *testing.T) {
+// TestChangedFilesAreReloaded replaces the files of a running server: both, one after the other, with invalid data, and with empty files.
+func TestChangedFilesAreReloaded(t *testing.T) {
 	dir, next := t.TempDir(), t.TempDir()
 	local(t, dir, start)
 	local(t, next, start)

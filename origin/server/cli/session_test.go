@@ -120,8 +120,8 @@ func TestPictureWaits(t *testing.T) {
 	}
 }
 
-// TestPictureEnds cancels a command that waits for a server.
-func TestPictureEnds(t *testing.T) {
+// TestPictureEndsWithContext cancels a command that waits for a server.
+func TestPictureEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()

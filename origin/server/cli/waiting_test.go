@@ -10,8 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestWaiting reports a step of ten seconds four times a second. Without a terminal there is a line at once, and then one every two seconds.
-func TestWaiting(t *testing.T) {
+// TestWaitingReportsSteps reports a step of ten seconds four times a second. Without a terminal there is a line at once, and then one every
+// two seconds.
+func TestWaitingReportsSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []int
 		report := Waiting(io.Discard, "compiling", func(percent int) { lines = append(lines, percent) })

@@ -214,8 +214,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFoldersSetBack: a member whose etcd folder is missing or old does not start, nor does a node with an old store.
-func TestFoldersSetBack(t *testing.T) {
+// TestOldFoldersDoNotStart: a member whose etcd folder is missing or old does not start, nor does a node with an old store.
+func TestOldFoldersDoNotStart(t *testing.T) {
 	t.Parallel()
 	nodes := three(t)
 	a, b := nodes[0], nodes[1]

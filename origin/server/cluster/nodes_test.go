@@ -49,8 +49,9 @@ func TestMayCompact(t *testing.T) {
 	}
 }
 
-// TestSamples: at any rate of writes etcd keeps 10,000 records, or 200,000 revisions if few of them are records, and not many more.
-func TestSamples(t *testing.T) {
+// TestCompactionKeepsRecentRecords: at any rate of writes etcd keeps 10,000 records, or 200,000 revisions if few of them are records, and
+// not many more.
+func TestCompactionKeepsRecentRecords(t *testing.T) {
 	yes := func(sample) bool { return true }
 	for _, tt := range []struct {
 		records, others int // each second
@@ -90,8 +91,9 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestIdle: the position of an idle cluster follows etcd's revision, so that its nodes' records are compacted and a start does not read them.
-func TestIdle(t *testing.T) {
+// TestIdlePositionFollowsRevision: the position of an idle cluster follows etcd's revision, so that its nodes' records are compacted and a
+// start does not read them.
+func TestIdlePositionFollowsRevision(t *testing.T) {
 	t.Parallel()
 	a := found(t).start()
 	a.await(leading)

@@ -350,8 +350,8 @@ func TestForward(t *testing.T) {
 	})
 }
 
-// TestPlaceOfRecords: a node that is not open sends calls to the node that leads by its record.
-func TestPlaceOfRecords(t *testing.T) {
+// TestCallsGoToRecordedLeader: a node that is not open sends calls to the node that leads by its record.
+func TestCallsGoToRecordedLeader(t *testing.T) {
 	c, b := fakeCluster(t, http.NotFoundHandler())
 	if p, _ := c.place(t.Context()); p != (place{}) {
 		t.Errorf("place = %+v", p)

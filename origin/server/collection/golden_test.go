@@ -86,8 +86,8 @@ func starts() (all []start) {
 	return all
 }
 
-// TestPagesLeaveOutTheSame keeps the golden file, with which the tests of the pages compare their import. -update rewrites it.
-func TestPagesLeaveOutTheSame(t *testing.T) {
+// TestPagesSkipTheSameFiles keeps the golden file, with which the tests of the pages compare their import. -update rewrites it.
+func TestPagesSkipTheSameFiles(t *testing.T) {
 	want := golden{Table: table, Files: starts()}
 	o := Options{}
 	for _, name := range []string{

@@ -244,8 +244,8 @@ func TestZipNames(t *testing.T) {
 	}
 }
 
-// TestZipNamesTwice reads both entries with one name, and makes IDs as for long names where a name is not UTF-8.
-func TestZipNamesTwice(t *testing.T) {
+// TestZipEntriesWithEqualNames reads both entries with one name, and makes IDs as for long names where a name is not UTF-8.
+func TestZipEntriesWithEqualNames(t *testing.T) {
 	s := open(t, zipOf(t, []zipEntry{{name: "a.jpg"}, {name: "b/../a.jpg"}, {name: "\xe9.jpg", utf8: true}, {name: `b\`}, {name: "b/"}, {name: ".a.jpg"}}), "", Options{})
 	var got []string
 	for _, in := range all(t, s) {

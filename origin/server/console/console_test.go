@@ -204,9 +204,9 @@ func TestMistakes(t *testing.T) {
 	op.ok("GET", "/session", "", nil)
 }
 
-// TestForeignIsMissing makes all requests for another account's application and for an application that does not exist. The answers have
-// the same bytes, and nothing changes.
-func TestForeignIsMissing(t *testing.T) {
+// TestForeignApplicationLooksMissing makes all requests for another account's application and for an application that does not exist. The
+// answers have the same bytes, and nothing changes.
+func TestForeignApplicationLooksMissing(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) {
 		o.Export = func(context.Context, string, io.Writer) error { return nil }
 	})
@@ -312,7 +312,7 @@ func TestPageToken(t *testing.T) {
 	ada.checkRefusal("POST", path, "{}", 404, 11101, "missing")
 }
 
-func TestOperatorHasNobodysApplications(t *testing.T) {
+func TestOperatorSeesOnlyOwnApplications(t *testing.T) {
 	s := newSite(t, nil)
 	op, ada := s.operator(), s.person("ada")
 	app := op.application("Mine")

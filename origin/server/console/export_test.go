@@ -80,8 +80,9 @@ func checkRetryAfter(t *testing.T, res *api.Response) {
 	}
 }
 
-// TestExportsAtOnce checks that an account has one export at a time, and the server four. The operator's account has the same limit.
-func TestExportsAtOnce(t *testing.T) {
+// TestExportsAtOnceAreLimited checks that an account has one export at a time, and the server four. The operator's account has the same
+// limit.
+func TestExportsAtOnceAreLimited(t *testing.T) {
 	s := newExportSite(t, func(context.Context, string, io.Writer) error { return nil })
 	type member struct {
 		*browser

@@ -158,9 +158,9 @@ func TestSessionsRotate(t *testing.T) {
 	stale(b.cookie, b.csrf)
 }
 
-// TestLeave checks that an account without applications can be deleted together with its sessions, and that its browsers are then signed
-// out.
-func TestLeave(t *testing.T) {
+// TestAccountDeletion checks that an account without applications can be deleted together with its sessions, and that its browsers are then
+// signed out.
+func TestAccountDeletion(t *testing.T) {
 	s := newSite(t, nil)
 	s.operator()
 	ada := s.person("ada")

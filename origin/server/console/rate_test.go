@@ -12,9 +12,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// TestChangesHaveARate makes many changes in two sessions of an account. It may make 120 at once and then one a second. Reads, sign-outs and
-// another account have no part in that rate, and the operator has none.
-func TestChangesHaveARate(t *testing.T) {
+// TestChangesAreRateLimited makes many changes in two sessions of an account. It may make 120 at once and then one a second. Reads,
+// sign-outs and another account have no part in that rate, and the operator has none.
+func TestChangesAreRateLimited(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) { o.Tokens = mint{} })
 	operator, first, second, friend := s.operator(), s.person("anna"), s.browser(), s.person("bob")
 	second.ok("POST", "/session", `{"email":"anna@x.example","password":`+quote(password)+`}`, nil)

@@ -100,8 +100,8 @@ func pair(t *testing.T, f Folder) (c *Caller, dir string) {
 	return c, dir
 }
 
-// TestCallerIsTheFolder calls the same operations on a folder in this process and on one behind a socket.
-func TestCallerIsTheFolder(t *testing.T) {
+// TestSocketEqualsFolder calls the same operations on a folder in this process and on one behind a socket.
+func TestSocketEqualsFolder(t *testing.T) {
 	f := &fake{}
 	c, dir := pair(t, f)
 	ctx := t.Context()

@@ -23,8 +23,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestBackupComesBack restores a backup of a folder in use: it has all data, and the logs of the time of the backup.
-func TestBackupComesBack(t *testing.T) {
+// TestBackupIsRestored restores a backup of a folder in use: it has all data, and the logs of the time of the backup.
+func TestBackupIsRestored(t *testing.T) {
 	u := newSampleFolder(t, t.TempDir())
 	parent := t.TempDir()
 	backup, restored := filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
@@ -75,9 +75,9 @@ func TestBackupComesBack(t *testing.T) {
 	}
 }
 
-// TestOnlyTheOwnerReads walks a data folder, its backup in a folder that everyone may enter, and a data folder restored of it. Folders
+// TestOnlyOwnerCanReadFolder walks a data folder, its backup in a folder that everyone may enter, and a data folder restored of it. Folders
 // have mode 0700 and files 0600.
-func TestOnlyTheOwnerReads(t *testing.T) {
+func TestOnlyOwnerCanReadFolder(t *testing.T) {
 	parent := t.TempDir()
 	dir, backup, restored := filepath.Join(parent, "data"), filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
 	if err := os.Mkdir(backup, 0o755); err != nil {
@@ -120,7 +120,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 }
 
 // A folder that nothing was done with has neither pictures nor names nor bundles.
-func TestEmptyFolderComesBack(t *testing.T) {
+func TestEmptyFolderIsRestored(t *testing.T) {
 	f := mustOpen(t, t.TempDir(), Options{MinFree: 1})
 	defer f.Close()
 	parent := t.TempDir()
@@ -137,9 +137,9 @@ func TestEmptyFolderComesBack(t *testing.T) {
 	}
 }
 
-// TestBackupLeavesTheClusterOut backs up the folder of a cluster's node. Its backup, and a folder restored of it, have no identity of the node,
-// no etcd and no cache.
-func TestBackupLeavesTheClusterOut(t *testing.T) {
+// TestBackupOmitsCluster backs up the folder of a cluster's node. Its backup, and a folder restored of it, have no identity of the node, no
+// etcd and no cache.
+func TestBackupOmitsCluster(t *testing.T) {
 	parent := t.TempDir()
 	dir, backup, restored := filepath.Join(parent, "data"), filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
 	u := newSampleFolder(t, dir)
@@ -183,7 +183,7 @@ func placeOf(t *testing.T, store kv.Store, app catalog.AppID) string {
 	return fmt.Sprintf("%x %d %x", l.EpochOf(l.Head()).Epoch, l.Head(), chain)
 }
 
-func TestBackupsThatCannotBe(t *testing.T) {
+func TestInvalidBackups(t *testing.T) {
 	u := newSampleFolder(t, t.TempDir())
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
@@ -209,7 +209,7 @@ func TestBackupsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestRestoresThatCannotBe(t *testing.T) {
+func TestInvalidRestores(t *testing.T) {
 	u := newSampleFolder(t, t.TempDir())
 	backup := filepath.Join(t.TempDir(), "b")
 	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
@@ -250,9 +250,9 @@ func TestRestoresThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestHalfBackupsLeaveNothing has a backup and a restore fail in the middle. The new folder is empty then, so that a full disk has its
+// TestFailedBackupsLeaveNothing has a backup and a restore fail in the middle. The new folder is empty then, so that a full disk has its
 // space again, and the folder that was backed up takes writes. The folder of a killed restore does not open.
-func TestHalfBackupsLeaveNothing(t *testing.T) {
+func TestFailedBackupsLeaveNothing(t *testing.T) {
 	empty := func(dir string) {
 		t.Helper()
 		if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {

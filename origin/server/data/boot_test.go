@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// TestDamagedCopiesGoAfterPowerLoss damages two of three blobs, as a power failure may do. It opens the folder in the same boot and in the
-// next one. The damaged copy is deleted, and the input's picture stays.
-func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
+// TestDamagedCopiesAreDeletedAfterPowerLoss damages two of three blobs, as a power failure may do. It opens the folder in the same boot and
+// in the next one. The damaged copy is deleted, and the input's picture stays.
+func TestDamagedCopiesAreDeletedAfterPowerLoss(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := Open(dir, Options{})
 	if err != nil {

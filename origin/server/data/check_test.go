@@ -151,9 +151,9 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	}
 }
 
-// TestCheckWhereReadsFail makes one read of a repair fail, or that read and all later ones. If something was not read, the folder is not
+// TestCheckWithFailedReads makes one read of a repair fail, or that read and all later ones. If something was not read, the folder is not
 // reported as undamaged. No picture is lost.
-func TestCheckWhereReadsFail(t *testing.T) {
+func TestCheckWithFailedReads(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		u := newSampleFolder(t, t.TempDir())
 		store := kvtest.NewFailing(u.Store)
@@ -181,7 +181,7 @@ func TestCheckWhereReadsFail(t *testing.T) {
 	}
 }
 
-func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
+func TestCheckReportsTwentyLostPictures(t *testing.T) {
 	c := newChecker(nil, nil, CheckOptions{})
 	c.lose(missingPicture{}) // from a conflict, which names no input
 	for range maxFindings + 4 {

@@ -39,7 +39,7 @@ func commit(f *Folder, key, value string) error {
 	return wait()
 }
 
-func TestFolderIsOneProcessAtATime(t *testing.T) {
+func TestOneProcessUsesAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	f := mustOpen(t, dir, Options{})
 	if _, err := Open(dir, Options{}); !errors.Is(err, system.ErrLocked) {
@@ -120,7 +120,7 @@ func (f fullFile) Write([]byte) (int, error) {
 	return 0, &os.PathError{Op: "write", Err: syscall.ENOSPC}
 }
 
-func TestFullDiskUnderBlobsIsFull(t *testing.T) {
+func TestFullDiskFailsPutAsFull(t *testing.T) {
 	f := mustOpen(t, t.TempDir(), Options{BlobFS: func(fs blob.FS) blob.FS { return fullDisk{fs} }})
 	defer f.Close()
 	if _, err := f.Blobs.Put(t.Context(), bytes.NewReader([]byte("x")), blob.Hash{}); !errors.Is(err, kv.ErrFull) {
@@ -280,9 +280,9 @@ func TestFaultFailedSyncOfPicture(t *testing.T) {
 	}
 }
 
-// TestMissingFolderIsNoFailedSync syncs a folder that does not exist, and a folder while the process has no free file handle. No
-// acknowledged data depends on these syncs.
-func TestMissingFolderIsNoFailedSync(t *testing.T) {
+// TestMissingFolderFailsNoSync syncs a folder that does not exist, and a folder while the process has no free file handle. No acknowledged
+// data depends on these syncs.
+func TestMissingFolderFailsNoSync(t *testing.T) {
 	var open atomic.Bool
 	f := mustOpen(t, t.TempDir(), Options{BlobFS: func(fsys blob.FS) blob.FS { return noFiles{fsys, &open} }})
 	defer f.Close()

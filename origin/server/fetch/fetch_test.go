@@ -172,8 +172,8 @@ func TestFetchConnectsToTheCheckedAddress(t *testing.T) {
 	}
 }
 
-// TestControlLooksAgain uses a dialler that connects to another address than the given one.
-func TestControlLooksAgain(t *testing.T) {
+// TestControlChecksDialledAddress uses a dialler that connects to another address than the given one.
+func TestControlChecksDialledAddress(t *testing.T) {
 	for _, target := range []string{"127.0.0.1:80", "93.184.216.34:22", "nonsense"} {
 		dial := func(_ context.Context, network, _ string, control func(string, string) error) (net.Conn, error) {
 			if err := control(network, target); err != nil {
@@ -318,8 +318,8 @@ func TestSSRFHostileOrigins(t *testing.T) {
 	}
 }
 
-// TestReasonOfPrivate checks that the answer of a private address, which a closed network allows, gives no reason.
-func TestReasonOfPrivate(t *testing.T) {
+// TestPrivateAddressGivesNoReason checks that the answer of a private address, which a closed network allows, gives no reason.
+func TestPrivateAddressGivesNoReason(t *testing.T) {
 	for address, want := range map[string]string{"10.0.0.1": "", "93.184.216.34": "its server answered with HTTP status 404"} {
 		network := &pipes{serve: respond("404 Not Found", lengthOf(picture), picture)}
 		f := New(Options{Policy: Policy{AllowPrivate: true}, Resolve: answering(address), Dial: network.dial})
@@ -399,8 +399,8 @@ func TestFetchFollowsAllowedRedirects(t *testing.T) {
 	}
 }
 
-// TestFetchCutsWhatIsNoPicture checks that a caller cannot read an internal page as a "picture".
-func TestFetchCutsWhatIsNoPicture(t *testing.T) {
+// TestFetchCutsOtherFiles checks that a caller cannot read an internal page as a "picture".
+func TestFetchCutsOtherFiles(t *testing.T) {
 	page := []byte("<html>" + strings.Repeat("secret ", 10_000))
 	network := &pipes{serve: respond("200 OK", "Content-Type: image/jpeg\r\n"+lengthOf(page), page)}
 	got, err := New(Options{Resolve: answering("93.184.216.34"), Dial: network.dial}).Fetch(t.Context(), "http://a.example/")
@@ -424,7 +424,7 @@ func TestFetchPrivateWhenAllowed(t *testing.T) {
 	}
 }
 
-func TestFailureTellsCancellationOnly(t *testing.T) {
+func TestFailureRevealsOnlyCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dial := func(ctx context.Context, _, _ string, _ func(string, string) error) (net.Conn, error) {
@@ -445,8 +445,8 @@ func TestFailureTellsCancellationOnly(t *testing.T) {
 	}
 }
 
-// TestPassing checks which failures count as temporary: those that the URL itself did not cause.
-func TestPassing(t *testing.T) {
+// TestTemporaryFailures checks which failures count as temporary: those that the URL itself did not cause.
+func TestTemporaryFailures(t *testing.T) {
 	lookup := func(err error) func(context.Context, string) ([]netip.Addr, error) {
 		return func(context.Context, string) ([]netip.Addr, error) { return nil, err }
 	}
@@ -485,7 +485,7 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-func TestNewNeedsItsNetwork(t *testing.T) {
+func TestNewRequiresNetwork(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("New without Resolve and Dial did not panic")

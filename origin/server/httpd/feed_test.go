@@ -285,8 +285,8 @@ func TestStreamEndsInAnHour(t *testing.T) {
 	})
 }
 
-// TestStreamOfAToken ends with its token, and says before when that is.
-func TestStreamOfAToken(t *testing.T) {
+// TestStreamEndsWithToken ends with its token, and says before when that is.
+func TestStreamEndsWithToken(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		client, err := p.Engine.Register.Client(p.App)
 		if err != nil {
@@ -320,8 +320,8 @@ func TestStreamOfAToken(t *testing.T) {
 	})
 }
 
-// TestStreamOfADeletedKey and of a deleted application end at once.
-func TestStreamOfADeletedKey(t *testing.T) {
+// TestStreamEndsWithKey and of a deleted application end at once.
+func TestStreamEndsWithKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do    func(p *feedServer) error
 		first []wire.Type
@@ -353,9 +353,9 @@ func TestStreamOfADeletedKey(t *testing.T) {
 	}
 }
 
-// TestSlowReader takes nothing of a long log: after ten seconds it is cut off, with at most one
-// frame made for it, and comes back with its cursor.
-func TestSlowReader(t *testing.T) {
+// TestSlowReaderIsDisconnected takes nothing of a long log: after ten seconds it is cut off, with at most one frame made for it, and comes
+// back with its cursor.
+func TestSlowReaderIsDisconnected(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(3000, 600)
 		part, err := p.Engine.Partition(p.App)
@@ -392,8 +392,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestSlowButSteady takes a frame in eight seconds each, and gets all of them.
-func TestSlowButSteady(t *testing.T) {
+// TestSlowSteadyReaderGetsAll takes a frame in eight seconds each, and gets all of them.
+func TestSlowSteadyReaderGetsAll(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(2000, 600)
 		x := p.listen("since=0&live=0")
@@ -480,8 +480,8 @@ func TestFeedSocket(t *testing.T) {
 	})
 }
 
-// TestPackedStream comes compressed, and nothing of it is held back.
-func TestPackedStream(t *testing.T) {
+// TestCompressedStream comes compressed, and nothing of it is held back.
+func TestCompressedStream(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(300, 100)
 		x := p.listen("since=0&live=stream", "Authorization: Key "+p.Key, "Accept-Encoding: gzip, zstd")

@@ -101,9 +101,9 @@ func (d *deletablePictures) Open(ctx context.Context, r *api.Request, name strin
 	return d.pictures.Open(ctx, r, name)
 }
 
-// TestCachesOfHostedPicturesAsk requests a picture as a cache does that stores it. The answer is 304 without a body while the tag matches,
-// and 404 as soon as the picture is deleted. A cache must not answer without a request.
-func TestCachesOfHostedPicturesAsk(t *testing.T) {
+// TestCachesRevalidateHostedPictures requests a picture as a cache does that stores it. The answer is 304 without a body while the tag
+// matches, and 404 as soon as the picture is deleted. A cache must not answer without a request.
+func TestCachesRevalidateHostedPictures(t *testing.T) {
 	o := options(&echo{})
 	d := &deletablePictures{pictures: pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}}
 	o.Hosted = d.Open
@@ -241,9 +241,9 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestCacheHasTheWholeOfARange sends If-None-Match with Range. If the tag matches, the cache has the complete picture, and the answer is
+// TestMatchingTagWithRangeIs304 sends If-None-Match with Range. If the tag matches, the cache has the complete picture, and the answer is
 // 304.
-func TestCacheHasTheWholeOfARange(t *testing.T) {
+func TestMatchingTagWithRangeIs304(t *testing.T) {
 	o := options(&echo{})
 	o.Hosted = pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}.Open
 	_, address := start(t, o)

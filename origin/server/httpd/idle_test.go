@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// TestIdleClients measures a client that receives no changes, on a stream and on a WebSocket. The server sends it at most 1,024 bytes a
-// minute, framing included. If timing counts, the client takes at most 32 KiB of memory, without its pipe.
-func TestIdleClients(t *testing.T) {
+// TestIdleClientsCostLittle measures a client that receives no changes, on a stream and on a WebSocket. The server sends it at most 1,024
+// bytes a minute, framing included. If timing counts, the client takes at most 32 KiB of memory, without its pipe.
+func TestIdleClientsCostLittle(t *testing.T) {
 	for name, upgrade := range map[string]string{
 		"stream": "",
 		"socket": "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",

@@ -99,8 +99,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestClearOnTLS sends an unencrypted request to the TLS port. The server refuses it with the reason, and never redirects or serves it.
-func TestClearOnTLS(t *testing.T) {
+// TestUnencryptedRequestOnTLSPort sends an unencrypted request to the TLS port. The server refuses it with the reason, and never redirects
+// or serves it.
+func TestUnencryptedRequestOnTLSPort(t *testing.T) {
 	h := &echo{}
 	o := options(h)
 	o.TLS, _ = newTLSConfigs(t)
@@ -210,9 +211,9 @@ func helloOf(t testing.TB, c *tls.Config) []byte {
 	return b[:n]
 }
 
-// TestBoundsUnderTLS opens many silent connections. Without any handshake, the server counts them for their client, and closes
+// TestConnectionLimitsUnderTLS opens many silent connections. Without any handshake, the server counts them for their client, and closes
 // them if other clients need connections.
-func TestBoundsUnderTLS(t *testing.T) {
+func TestConnectionLimitsUnderTLS(t *testing.T) {
 	o := options(&echo{})
 	o.MaxConns, o.MaxConnsPerIP = 10, 5
 	var client *tls.Config

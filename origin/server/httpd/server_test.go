@@ -130,7 +130,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-func TestBudgetIsSharedAndGivenBack(t *testing.T) {
+func TestBudgetIsSharedAndReturned(t *testing.T) {
 	inside, leave := make(chan bool), make(chan bool)
 	h := &echo{do: func(_ context.Context, r *api.Request) {
 		if r.Path == "/v2/hold" {
@@ -172,7 +172,7 @@ func TestBudgetIsSharedAndGivenBack(t *testing.T) {
 	}
 }
 
-func TestBodiesArriveWhole(t *testing.T) {
+func TestBodiesArriveComplete(t *testing.T) {
 	_, address := start(t, options(&echo{}))
 	for _, n := range []int{1, 8191, 8192, 8193, firstBytes, firstBytes + 1, 1 << 20, 5<<20 + 3} {
 		body := strings.Repeat("b", n)
@@ -216,7 +216,7 @@ func TestTruncatedBodies(t *testing.T) {
 	}
 }
 
-func TestFullRefusesBeforeTheBody(t *testing.T) {
+func TestFullServerRefusesBeforeBody(t *testing.T) {
 	var full atomic.Bool
 	o := options(&echo{})
 	o.Full = func(string) error {

@@ -142,8 +142,9 @@ func TestPacedAnswer(t *testing.T) {
 	}
 }
 
-// TestStreamsKeepTheirMemory makes streams reserve memory that they keep until they end. Others get what is left, and all of it afterwards.
-func TestStreamsKeepTheirMemory(t *testing.T) {
+// TestStreamsReserveMemoryUntilEnd makes streams reserve memory that they keep until they end. Others get what is left, and all of it
+// afterwards.
+func TestStreamsReserveMemoryUntilEnd(t *testing.T) {
 	o := options(&answering{serve: func(_ context.Context, r *api.Request) api.Response {
 		if !r.Memory.Reserve(2 << 20) {
 			return api.Response{Status: 503}
@@ -244,8 +245,8 @@ func TestHostileBodies(t *testing.T) {
 	})
 }
 
-// TestBodiesReserveWhatArrives declares large bodies and sends a small part. A body only reserves memory for received bytes.
-func TestBodiesReserveWhatArrives(t *testing.T) {
+// TestBodiesReserveReceivedBytes declares large bodies and sends a small part. A body only reserves memory for received bytes.
+func TestBodiesReserveReceivedBytes(t *testing.T) {
 	o := options(&echo{})
 	o.MaxBody, o.BodyBudget = 8<<20, 64<<20
 	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {

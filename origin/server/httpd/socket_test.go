@@ -170,8 +170,8 @@ func TestSocketOffers(t *testing.T) {
 	}
 }
 
-// TestSocketOfWhoLeaves: the call ends if its client closes the socket, hangs up, or sends too large a message.
-func TestSocketOfWhoLeaves(t *testing.T) {
+// TestSocketEndsWithClient: the call ends if its client closes the socket, hangs up, or sends too large a message.
+func TestSocketEndsWithClient(t *testing.T) {
 	for name, leave := range map[string]func(*websocket.Conn, net.Conn){
 		"closes":   func(k *websocket.Conn, _ net.Conn) { _ = k.WriteControl(websocket.CloseMessage, nil, time.Time{}) },
 		"hangs up": func(_ *websocket.Conn, c net.Conn) { _ = c.Close() },
@@ -256,9 +256,9 @@ func TestSocketRefused(t *testing.T) {
 	}
 }
 
-// TestSocketOfAFile asks for a WebSocket where the answer has a length. The client gets the answer itself. A socket would hold up to a
+// TestSocketForAFile asks for a WebSocket where the answer has a length. The client gets the answer itself. A socket would hold up to a
 // megabyte of it for a client that reads nothing, in nobody's share.
-func TestSocketOfAFile(t *testing.T) {
+func TestSocketForAFile(t *testing.T) {
 	file := func(w io.Writer) error {
 		_, err := io.WriteString(w, "file")
 		return err

@@ -323,7 +323,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 	}
 }
 
-func TestTold(t *testing.T) {
+func TestRedactedPath(t *testing.T) {
 	const key = "0123456789abcdef0123456789abcdef"
 	for path, want := range map[string]string{
 		"/v2/models":                         "/v2/models",
@@ -338,7 +338,7 @@ func TestTold(t *testing.T) {
 		strings.Repeat("/abcd", 39) + key:    strings.Repeat("/abcd", 39) + key[:5] + "/…",
 	} {
 		if got := redactedPath(path); got != want {
-			t.Errorf("told(%q) = %q, want %q", path, got, want)
+			t.Errorf("redactedPath(%q) = %q, want %q", path, got, want)
 		}
 	}
 }

@@ -109,8 +109,8 @@ func TestForwardedBodies(t *testing.T) {
 	}
 }
 
-// TestUploadsAreNotGathered sends 20 MB through a node that reads slowly. At each moment the server holds less than 64 KB of them.
-func TestUploadsAreNotGathered(t *testing.T) {
+// TestUploadsAreNotBuffered sends 20 MB through a node that reads slowly. At each moment the server holds less than 64 KB of them.
+func TestUploadsAreNotBuffered(t *testing.T) {
 	var sent atomic.Int64
 	o := options(&echo{})
 	o.Forward = by(func(r *http.Request) (*http.Response, error) {
@@ -237,8 +237,8 @@ func TestAnswerDuringUpload(t *testing.T) {
 	}
 }
 
-// TestLeavingClients makes clients disconnect in several phases of a call. The call's context ends each time.
-func TestLeavingClients(t *testing.T) {
+// TestDisconnectingClients makes clients disconnect in several phases of a call. The call's context ends each time.
+func TestDisconnectingClients(t *testing.T) {
 	type call struct {
 		r    *http.Request
 		body io.WriteCloser

@@ -48,9 +48,9 @@ func TestRequestsComeFirst(t *testing.T) {
 	})
 }
 
-// TestTheBackgroundIsNotForgotten keeps the only worker busy with calls. A background picture is still analysed, at an eleventh of the
+// TestBackgroundProgressesUnderLoad keeps the only worker busy with calls. A background picture is still analysed, at an eleventh of the
 // speed.
-func TestTheBackgroundIsNotForgotten(t *testing.T) {
+func TestBackgroundProgressesUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		w := newWaitWorld(func(o *Options) { o.Workers, o.NewAnalyser = 1, options(&g, time.Second).NewAnalyser })
@@ -112,8 +112,8 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestBehindGivesWay runs long work that yields every second. A large call gets the worker in between.
-func TestBehindGivesWay(t *testing.T) {
+// TestBehindYieldsToCalls runs long work that yields every second. A large call gets the worker in between.
+func TestBehindYieldsToCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		p := New(options(&g, 10*time.Second))
@@ -325,7 +325,7 @@ func (k *keeper) Unpin(_ context.Context, h blob.Hash) error {
 
 const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
-func TestKeep(t *testing.T) {
+func TestKeptPictureIsPinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		o := options(&g, time.Second)
@@ -372,7 +372,7 @@ type passing struct {
 
 func (p passing) Passing() bool { return p.may }
 
-func TestPassingFailures(t *testing.T) {
+func TestTemporaryFailures(t *testing.T) {
 	var g gauge
 	o := options(&g, 0)
 	var next error

@@ -150,9 +150,9 @@ func TestRunKeepsOrderAndUsesEveryWorker(t *testing.T) {
 	})
 }
 
-// TestSmallCallsGoFirst sends a call of 100 pictures, each of which takes a second of the only worker, and then three calls of one picture.
-// The small calls do not wait. They delay the large call by their own time, less the eleventh part that other work always has.
-func TestSmallCallsGoFirst(t *testing.T) {
+// TestSmallCallsComeFirst sends a call of 100 pictures, each of which takes a second of the only worker, and then three calls of one
+// picture. The small calls do not wait. They delay the large call by their own time, less the eleventh part that other work always has.
+func TestSmallCallsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		w := newWaitWorld(func(o *Options) { o.Workers, o.NewAnalyser = 1, options(&g, time.Second).NewAnalyser })
@@ -253,8 +253,8 @@ func TestUnreadPictures(t *testing.T) {
 	}
 }
 
-// TestUnreadWithoutFault: a picture is not reported if its caller has left, or if the store of pictures does not answer.
-func TestUnreadWithoutFault(t *testing.T) {
+// TestUnreadIsNotReportedWithoutFault: a picture is not reported if its caller has left, or if the store of pictures does not answer.
+func TestUnreadIsNotReportedWithoutFault(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	for _, tt := range []struct {
@@ -277,7 +277,7 @@ type causeError struct{ error }
 func (c causeError) Cause() error  { return c.error }
 func (c causeError) Error() string { return "failed" }
 
-func TestTimeAndCancelEndTheWholeCall(t *testing.T) {
+func TestTimeoutOrCancelEndsTheCall(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(context.Context) (context.Context, context.CancelFunc)
 		want error
@@ -391,9 +391,9 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	})
 }
 
-// TestPictureTimeIsTheThreads checks that the time limit of a picture counts its thread's processor time. An analysis that waits for the
+// TestPictureTimeIsThreadTime checks that the time limit of a picture counts its thread's processor time. An analysis that waits for the
 // machine expires late, and one that computes expires early.
-func TestPictureTimeIsTheThreads(t *testing.T) {
+func TestPictureTimeIsThreadTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		var spent atomic.Int64

@@ -20,8 +20,8 @@ type crossing struct {
 
 func (p *crossing) Renewals() ([]core.Progress, error) { return p.apps, p.err }
 
-// TestRenewalsAreTold checks the log while two applications move to the newest network.
-func TestRenewalsAreTold(t *testing.T) {
+// TestReembeddingIsLogged checks the log while two applications move to the newest network.
+func TestReembeddingIsLogged(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
@@ -67,8 +67,8 @@ func TestRenewalsAreTold(t *testing.T) {
 	}
 }
 
-// TestRenewalsRun checks that Run logs every ten seconds and returns when its context ends.
-func TestRenewalsRun(t *testing.T) {
+// TestReembeddingLogEndsWithContext checks that Run logs every ten seconds and returns when its context ends.
+func TestReembeddingLogEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 25*time.Second)
 		defer stop()

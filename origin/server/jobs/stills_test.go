@@ -133,9 +133,9 @@ func TestStills(t *testing.T) {
 	}
 }
 
-// TestStillsHoldNoAnalyser decodes pictures one after the other, for a minute each. JPEGs and films are analysed meanwhile, and the call of such
-// pictures has the time of a call with a video, also if they are downloaded or stored.
-func TestStillsHoldNoAnalyser(t *testing.T) {
+// TestStillsBlockNoAnalyser decodes pictures one after the other, for a minute each. JPEGs and films are analysed meanwhile, and the call
+// of such pictures has the time of a call with a video, also if they are downloaded or stored.
+func TestStillsBlockNoAnalyser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		still := jxlFile(t, "rgba.jxl")
 		v := &theater{t: t, frameTime: time.Minute}

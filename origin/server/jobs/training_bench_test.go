@@ -111,10 +111,10 @@ func predictions(b *testing.B, p *Pool, picture []byte, clients int, d time.Dura
 	return took
 }
 
-// BenchmarkPredictBesideTraining measures the time that a training of 20,000 inputs adds to the slowest predictions. Windows with
+// BenchmarkPredictDuringTraining measures the time that a training of 20,000 inputs adds to the slowest predictions. Windows with
 // trainings, one after the other, alternate with windows without. So other load on the machine affects both alike. It reports medians of
 // the windows' quantiles.
-func BenchmarkPredictBesideTraining(b *testing.B) {
+func BenchmarkPredictDuringTraining(b *testing.B) {
 	set, err := predict.Load(models.FS)
 	if err != nil {
 		b.Fatal(err)

@@ -126,8 +126,8 @@ func (s *school) Done(ctx context.Context, t core.Task, r core.Result) error {
 
 func (s *school) Step(context.Context, time.Time) (bool, error) { return false, nil }
 
-// TestTrains trains several versions in the background, and then one whose training panics.
-func TestTrains(t *testing.T) {
+// TestTrainingsRunInBackground trains several versions in the background, and then one whose training panics.
+func TestTrainingsRunInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSchool(t)
 		var g gauge
@@ -167,9 +167,9 @@ func TestTrains(t *testing.T) {
 	})
 }
 
-// TestTrainingGivesWay starts a training while a large call uses the only worker. The program ends before the training gets the worker, and
-// the version stays queued.
-func TestTrainingGivesWay(t *testing.T) {
+// TestTrainingYieldsToCall starts a training while a large call uses the only worker. The program ends before the training gets the worker,
+// and the version stays queued.
+func TestTrainingYieldsToCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSchool(t)
 		var g gauge

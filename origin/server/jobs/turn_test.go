@@ -38,9 +38,9 @@ func (w *waitWorld) crowd(ctx context.Context, caller, name string, n int) (answ
 	return answered, longest
 }
 
-// TestCrowdWaits: 128 calls of one caller at once are all answered. Meanwhile a call of another caller waits for a few pictures only, and calls
-// without pictures do not wait.
-func TestCrowdWaits(t *testing.T) {
+// TestManyCallsOfOneCallerAreAnswered: 128 calls of one caller at once are all answered. Meanwhile a call of another caller waits for a few
+// pictures only, and calls without pictures do not wait.
+func TestManyCallsOfOneCallerAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCrowdWorld()
 		var done sync.WaitGroup

@@ -197,9 +197,9 @@ func portrait(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestPicturesPassVideos analyses four videos and at the same time pictures. A picture waits for at most the frame in progress, even if
+// TestPicturesOvertakeVideos analyses four videos and at the same time pictures. A picture waits for at most the frame in progress, even if
 // decoding frames takes no time.
-func TestPicturesPassVideos(t *testing.T) {
+func TestPicturesOvertakeVideos(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const duration = 100 * time.Millisecond
 		v := &theater{t: t, frames: 50}

@@ -104,9 +104,9 @@ func blobs(n int) []api.Job {
 	return jobs
 }
 
-// TestSlowURLsHoldUpNobodyElse sends one application's calls with slow URLs, in numbers that once filled a limit. All of them wait.
+// TestSlowURLsDelayNoOtherApplication sends one application's calls with slow URLs, in numbers that once filled a limit. All of them wait.
 // Meanwhile another application's calls with base64 and with a URL are answered at once, and the server is ready.
-func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
+func TestSlowURLsDelayNoOtherApplication(t *testing.T) {
 	for name, attack := range map[string]struct {
 		calls int
 		jobs  []api.Job
@@ -194,8 +194,8 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 	})
 }
 
-// TestOthersFillTheWaitingCalls fills all places with waiting calls of another application. The next call is refused with status 503.
-func TestOthersFillTheWaitingCalls(t *testing.T) {
+// TestFullWaitingPlacesRefuseCalls fills all places with waiting calls of another application. The next call is refused with status 503.
+func TestFullWaitingPlacesRefuseCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
 		w.Pool.waiting = shares.New(perCall, perCall)
@@ -212,9 +212,9 @@ func TestOthersFillTheWaitingCalls(t *testing.T) {
 	})
 }
 
-// TestSlowInputsHoldUpNobodyElse lets background pictures of one application wait for slow URLs. Pictures of another application are
+// TestSlowInputsDelayNoOtherApplication lets background pictures of one application wait for slow URLs. Pictures of another application are
 // analysed at once.
-func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
+func TestSlowInputsDelayNoOtherApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
 		ctx, stop := context.WithCancel(t.Context())
@@ -232,8 +232,8 @@ func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestABlobThatIsElsewhereIsADownload sends calls that wait for pictures that are not stored on the node yet.
-func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
+// TestRemoteBlobCountsAsDownload sends calls that wait for pictures that are not stored on the node yet.
+func TestRemoteBlobCountsAsDownload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		remote := blob.Sum([]byte("elsewhere"))
 		w := newWaitWorld(func(o *Options) {

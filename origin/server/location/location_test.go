@@ -122,8 +122,8 @@ func pages(t testing.TB, file []byte) []any {
 	return out
 }
 
-// TestEditsRemovePlace removes the place from files with the place in random parts. The pixels of all pictures and the length stay.
-func TestEditsRemovePlace(t *testing.T) {
+// TestEditsRemoveLocation removes the place from files with the place in random parts. The pixels of all pictures and the length stay.
+func TestEditsRemoveLocation(t *testing.T) {
 	folder := t.TempDir()
 	samples := map[string]int{}
 	for seed := range uint64(200) {
@@ -194,8 +194,8 @@ func TestEditsRemovePlace(t *testing.T) {
 	}
 }
 
-// TestFilesWithoutPlaceStay checks that files without metadata stay the same, in known and unknown formats.
-func TestFilesWithoutPlaceStay(t *testing.T) {
+// TestFilesWithoutLocationStay checks that files without metadata stay the same, in known and unknown formats.
+func TestFilesWithoutLocationStay(t *testing.T) {
 	var j, p bytes.Buffer
 	m := image.NewGray(image.Rect(0, 0, 30, 20))
 	if err := errors.Join(jpeg.Encode(&j, m, nil), png.Encode(&p, m)); err != nil {
@@ -215,8 +215,8 @@ func TestFilesWithoutPlaceStay(t *testing.T) {
 	}
 }
 
-// TestEditsEnd cancels the work.
-func TestEditsEnd(t *testing.T) {
+// TestEditsEndWithContext cancels the work.
+func TestEditsEndWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, file := range [][]byte{newMaker(t, 1).jpeg(), newMaker(t, 1).tiff(3), bytes.Repeat([]byte{0xff, 0xd8}, 1<<20)} {
@@ -226,8 +226,8 @@ func TestEditsEnd(t *testing.T) {
 	}
 }
 
-// TestPicturesStay removes the place from pictures of other programs, which keep their pixels.
-func TestPicturesStay(t *testing.T) {
+// TestPicturesKeepPixels removes the place from pictures of other programs, which keep their pixels.
+func TestPicturesKeepPixels(t *testing.T) {
 	root := testkit.Root(t)
 	paths, err := filepath.Glob(filepath.Join(root, "core", "predict", "raster", "testdata", "*", "*.tif"))
 	if err != nil || len(paths) < 10 {

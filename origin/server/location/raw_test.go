@@ -28,8 +28,8 @@ func photoWithPlace(t testing.TB) []byte {
 	return append(append([]byte("\xff\xd8"), segment(0xe1, exifStart+string(exif))...), b.Bytes()[2:]...)
 }
 
-// TestRawHasNoPlace removes the place from camera raw of each format. The picture, the orientation and the sensor data stay.
-func TestRawHasNoPlace(t *testing.T) {
+// TestRawLosesLocation removes the place from camera raw of each format. The picture, the orientation and the sensor data stay.
+func TestRawLosesLocation(t *testing.T) {
 	preview, folder := photoWithPlace(t), t.TempDir()
 	d := raster.NewDecoder(raster.Limits{})
 	for name, file := range rawtest.Files(preview, 8) {
@@ -87,8 +87,8 @@ func exiftoolFindsNoPlace(t *testing.T, folder string) {
 	}
 }
 
-// TestMakersNotes removes the places in the notes of makers that have them, and nothing else.
-func TestMakersNotes(t *testing.T) {
+// TestMakerNotes removes the places in the notes of makers that have them, and nothing else.
+func TestMakerNotes(t *testing.T) {
 	order := binary.LittleEndian
 	for name, note := range map[string]func(at int) []byte{
 		"Nikon": func(int) []byte {

@@ -349,8 +349,8 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// TestOtherNode deletes a picture from S3 that this node has in its cache. A Put stores it again.
-func TestOtherNode(t *testing.T) {
+// TestPutAfterDeletionByOtherNode deletes a picture from S3 that this node has in its cache. A Put stores it again.
+func TestPutAfterDeletionByOtherNode(t *testing.T) {
 	server := s3test.New(t)
 	o := options(t, server)
 	withCache(t, &o)

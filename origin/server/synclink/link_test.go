@@ -295,8 +295,8 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestWakeAndTell: the link wakes the machine at the requested time, and passes the host's events to it.
-func TestWakeAndTell(t *testing.T) {
+// TestWakeAndEvents: the link wakes the machine at the requested time, and passes the host's events to it.
+func TestWakeAndEvents(t *testing.T) {
 	var events []string
 	m := &script{}
 	local := make(chan struct{}, 1)

@@ -60,7 +60,7 @@ func TestFolderKeepsBlobsAndNames(t *testing.T) {
 	}
 }
 
-func TestFolderLetsNothingOut(t *testing.T) {
+func TestFolderRefusesPathsOutside(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)

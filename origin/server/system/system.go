@@ -7,7 +7,7 @@
 //	httpd, fetch, jobs, core/…: they get what they need as arguments
 //
 // Other packages get these functions as arguments, so that tests can pass a clock that they move, a resolver that lies and a disk that
-// fails. TestWorldIsLent in core bans the direct use of clock, random source, files and dialler elsewhere.
+// fails. TestOnlySystemUsesTheOS in core bans the direct use of clock, random source, files and dialler elsewhere.
 package system
 
 import (

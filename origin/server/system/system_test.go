@@ -61,7 +61,7 @@ func TestLockNeedsAFolder(t *testing.T) {
 	}
 }
 
-func TestDialAsksControlAndResolvesNothing(t *testing.T) {
+func TestDialCallsControlAndDoesNotResolve(t *testing.T) {
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -277,8 +277,8 @@ func TestForgedTokens(t *testing.T) {
 	t.Logf("seeds %d to %d, %d accepted, %v", from, from+uint64(rounds)-1, accepted, kinds)
 }
 
-// TestClaimsOfOurOwnKey reads tokens that only an error of the server or a stolen key could sign.
-func TestClaimsOfOurOwnKey(t *testing.T) {
+// TestWrongClaimsAreRefused reads tokens that only an error of the server or a stolen key could sign.
+func TestWrongClaimsAreRefused(t *testing.T) {
 	w := newWorld(t, 21)
 	tokens := w.open(t, nil)
 	issue(t, tokens)
@@ -347,8 +347,8 @@ func TestClaimsOfOurOwnKey(t *testing.T) {
 	}
 }
 
-// TestOthersReadOurTokens verifies the tokens with the published keys and an independent library.
-func TestOthersReadOurTokens(t *testing.T) {
+// TestIndependentLibraryReadsTokens verifies the tokens with the published keys and an independent library.
+func TestIndependentLibraryReadsTokens(t *testing.T) {
 	w := newWorld(t, 22)
 	tokens := w.open(t, nil)
 	token := issue(t, tokens)

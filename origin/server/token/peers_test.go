@@ -36,9 +36,10 @@ func holds(apps ...string) func(string) bool {
 	return func(app string) bool { return slices.Contains(apps, app) }
 }
 
-// TestOthers: an origin and an edge issue tokens of an application that both have, and each verifies the other's tokens without a request.
-// It checks application, issuer and end of such a token as for its own tokens. It rejects the tokens that the other issued to pages.
-func TestOthers(t *testing.T) {
+// TestPeersVerifyTokens: an origin and an edge issue tokens of an application that both have, and each verifies the other's tokens without
+// a request. It checks application, issuer and end of such a token as for its own tokens. It rejects the tokens that the other issued to
+// pages.
+func TestPeersVerifyTokens(t *testing.T) {
 	w, v := newWorld(t, 31), newWorld(t, 32)
 	origin, edge := w.open(t, nil), v.open(t, func(o *Options) { o.Issuer = "https://edge.example" })
 	issue(t, origin)
@@ -140,8 +141,8 @@ func publicKeys(t *testing.T, tokens *Tokens) []log.PublicKey {
 	return keys
 }
 
-// TestPublic checks that the first key is published before its first token, and each next key a day before it signs.
-func TestPublic(t *testing.T) {
+// TestKeysArePublishedBeforeUse checks that the first key is published before its first token, and each next key a day before it signs.
+func TestKeysArePublishedBeforeUse(t *testing.T) {
 	w := newWorld(t, 33)
 	tokens := w.open(t, nil)
 	first := publicKeys(t, tokens)

@@ -224,9 +224,9 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestOldKeyIsDead signs new tokens with a key that no longer signs. They are valid as long as a token that the server signed with the key
-// may be, and become invalid together with the key.
-func TestOldKeyIsDead(t *testing.T) {
+// TestOldKeyIsRejected signs new tokens with a key that no longer signs. They are valid as long as a token that the server signed with the
+// key may be, and become invalid together with the key.
+func TestOldKeyIsRejected(t *testing.T) {
 	w := newWorld(t, 6)
 	tokens := w.open(t, nil)
 	issue(t, tokens)
@@ -301,9 +301,9 @@ func (f refusingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestKeysThatCannotBeKept makes each file operation of the first key and of the second key fail. A key that is not stored durably must not
-// sign tokens.
-func TestKeysThatCannotBeKept(t *testing.T) {
+// TestUnstoredKeysSignNothing makes each file operation of the first key and of the second key fail. A key that is not stored durably must
+// not sign tokens.
+func TestUnstoredKeysSignNothing(t *testing.T) {
 	for n := range 5 {
 		w := newWorld(t, 7)
 		left := n

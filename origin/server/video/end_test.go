@@ -56,9 +56,9 @@ func idOf(t testing.TB, f Frame) int {
 	return id
 }
 
-// TestCallerGoes ends the caller's context or its loop while a decoder hangs, computes or has more output. Frames returns when the decoder
-// has ended.
-func TestCallerGoes(t *testing.T) {
+// TestDecoderEndsWithCaller ends the caller's context or its loop while a decoder hangs, computes or has more output. Frames returns when
+// the decoder has ended.
+func TestDecoderEndsWithCaller(t *testing.T) {
 	d := decoder(t, fakeSystem(t))
 	for name, o := range map[string]order{"hang": {PID: true, Hang: true}, "spin": {PID: true, Spin: true}, "write": {PID: true, Out: frame4x2, Times: 1 << 40}} {
 		for _, stop := range []bool{true, false} {
@@ -104,8 +104,8 @@ func first(frames func(func(Frame, error) bool)) (f Frame, err error) {
 	return f, err
 }
 
-// TestTimeIsUp checks that decoders that hang or use too much processor time are killed.
-func TestTimeIsUp(t *testing.T) {
+// TestSlowDecodersAreKilled checks that decoders that hang or use too much processor time are killed.
+func TestSlowDecodersAreKilled(t *testing.T) {
 	o := fakeSystem(t)
 	for name, tt := range map[string]struct {
 		orders orders
@@ -363,7 +363,7 @@ func TestStaleScratch(t *testing.T) {
 	}
 }
 
-// asParent makes the test binary decode a film until it is killed. TestParentDies uses it.
+// asParent makes the test binary decode a film until it is killed. TestChildEndsWithParent uses it.
 const asParent = "decode-as-parent"
 
 func parent(args []string) int {
@@ -389,8 +389,8 @@ func parent(args []string) int {
 	return 0
 }
 
-// TestParentDies kills the process that decodes, and checks that its child ends.
-func TestParentDies(t *testing.T) {
+// TestChildEndsWithParent kills the process that decodes, and checks that its child ends.
+func TestChildEndsWithParent(t *testing.T) {
 	hang := sound().with("ffmpeg", order{Out: frame4x2, Hang: true}).film(t)
 	film, module := writeFilm(t, newFilm(t, 25)), decoder(t, Options{}).o
 	for name, args := range map[string][]string{

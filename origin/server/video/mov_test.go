@@ -122,8 +122,8 @@ func TestMirrored(t *testing.T) {
 	}
 }
 
-// TestFilmWithoutPlace removes the place from a film. No copy of the place is left, and the frames are the same.
-func TestFilmWithoutPlace(t *testing.T) {
+// TestFilmWithoutLocation removes the place from a film. No copy of the place is left, and the frames are the same.
+func TestFilmWithoutLocation(t *testing.T) {
 	const place = "+48.8584+002.2945/"
 	d := decoder(t, Options{})
 	film := newMOV(t, matrixOf(0, 1, 1, 0), place)

@@ -291,8 +291,8 @@ func TestPictureWithoutModule(t *testing.T) {
 	noneLeft(t, d)
 }
 
-// TestPictureEnds ends the context of a picture whose decoder has started.
-func TestPictureEnds(t *testing.T) {
+// TestPictureEndsWithContext ends the context of a picture whose decoder has started.
+func TestPictureEndsWithContext(t *testing.T) {
 	d := decoder(t, fakeSystem(t))
 	stream := orders{"ffmpeg": {PID: true, Hang: true}}.film(t)
 	input, err := io.ReadAll(stream)

@@ -226,9 +226,9 @@ func (k *replicaPage) digest(t testing.TB) {
 	}
 }
 
-// TestCopyOfItsOwn uses a replica in a page's own store: it joins, fetches a wanted picture, writes while the origin
-// is unreachable, is closed and opened, and is deleted with its application.
-func TestCopyOfItsOwn(t *testing.T) {
+// TestReplicaInOwnStore uses a replica in a page's own store: it joins, fetches a wanted picture, writes while the origin is unreachable,
+// is closed and opened, and is deleted with its application.
+func TestReplicaInOwnStore(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	disk := journaltest.NewDisk()
@@ -306,8 +306,8 @@ func (s *source) read(t testing.TB, path string) string {
 	return string(r.Body)
 }
 
-// TestNoCopy makes requests that only a replica answers, and opens replicas with invalid settings.
-func TestNoCopy(t *testing.T) {
+// TestCallsWithoutReplica makes requests that only a replica answers, and opens replicas with invalid settings.
+func TestCallsWithoutReplica(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	if _, guestErr, err := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskDigest}).Marshal())); !errors.Is(guestErr, api.ErrOptions) || err != nil {
 		t.Errorf("a digest of none is %v, %v", guestErr, err)
@@ -328,9 +328,9 @@ func TestNoCopy(t *testing.T) {
 	}
 }
 
-// TestKilledCopy kills a page at a random write of its store, with a part of the unsynced data lost. After the restart, the origin
-// gets all acknowledged operations, and both have the same state.
-func TestKilledCopy(t *testing.T) {
+// TestKilledReplica kills a page at a random write of its store, with a part of the unsynced data lost. After the restart, the origin gets
+// all acknowledged operations, and both have the same state.
+func TestKilledReplica(t *testing.T) {
 	for seed := range testkit.Seeds(t, 15, 1000) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		s := newSource(t)
@@ -381,9 +381,9 @@ func TestKilledCopy(t *testing.T) {
 	}
 }
 
-// TestPictureInDispute: a page creates an input while its origin is unreachable, and the origin gives the same id to
-// another picture. The page uploads its picture, and has it under its name until the conflict is dismissed.
-func TestPictureInDispute(t *testing.T) {
+// TestConflictingInputKeepsPicture: a page creates an input while its origin is unreachable, and the origin gives the same id to another
+// picture. The page uploads its picture, and has it under its name until the conflict is dismissed.
+func TestConflictingInputKeepsPicture(t *testing.T) {
 	s := newSource(t)
 	k, guestErr := s.keep(t, journaltest.NewDisk(), true)
 	if guestErr != nil {

@@ -23,9 +23,8 @@ func (k *replicaPage) statusText(t testing.TB, path string, parts ...string) str
 	return body
 }
 
-// TestCopyTells checks that a replica's status shows its durable, pending, sent and conflicting operations, also after a
-// restart.
-func TestCopyTells(t *testing.T) {
+// TestReplicaStatus checks that a replica's status shows its durable, pending, sent and conflicting operations, also after a restart.
+func TestReplicaStatus(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	disk := journaltest.NewDisk()
@@ -106,9 +105,9 @@ func (k *replicaPage) restart(t testing.TB, disk *journaltest.Disk) {
 	*k = *next
 }
 
-// TestDuplicatesAtCopy: a replica lists duplicates in the same bytes as its origin, for inputs of the first sync and
-// of later ones. It has no thumbnails of them.
-func TestDuplicatesAtCopy(t *testing.T) {
+// TestDuplicatesAtReplica: a replica lists duplicates in the same bytes as its origin, for inputs of the first sync and of later ones. It
+// has no thumbnails of them.
+func TestDuplicatesAtReplica(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	s.add(t, "again", "red.png")

@@ -120,9 +120,9 @@ func (a *lateBundles) Open(name string) (fs.File, error) {
 	return a.FS.Open(name)
 }
 
-// TestBackgroundLater opens a page without the background embeddings of its network. It predicts, and a training waits until the file
-// background.f16 arrives.
-func TestBackgroundLater(t *testing.T) {
+// TestBackgroundArrivesLater opens a page without the background embeddings of its network. It predicts, and a training waits until the
+// file background.f16 arrives.
+func TestBackgroundArrivesLater(t *testing.T) {
 	bundles := &lateBundles{FS: apitest.TinyBundles(t)}
 	p := openPage(t, bundles, nil)
 	body := p.fetch(t, 200, "POST", "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "", `{"inputs":[`+picture("one", "red.png", "")+`]}`)
@@ -160,8 +160,8 @@ func TestAskNetwork(t *testing.T) {
 	}
 }
 
-// TestOpenDoor checks which credentials a page accepts, and that all give access to the same application.
-func TestOpenDoor(t *testing.T) {
+// TestAcceptedCredentials checks which credentials a page accepts, and that all give access to the same application.
+func TestAcceptedCredentials(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	key := "Key " + strings.Repeat("0af9", 8)
 	for _, authorization := range []string{"", " ", key, "Bearer x", "bearer " + strings.Repeat("y", 4096)} {
@@ -202,8 +202,8 @@ func TestOpenDoor(t *testing.T) {
 	p.fetch(t, 404, "GET", "/v2/users/me/apps/00000000000000000000000000000000/inputs", key, "")
 }
 
-// TestOddQuestions sends unknown queries, queries for pictures that do not exist, and a request to a closed instance.
-func TestOddQuestions(t *testing.T) {
+// TestInvalidQueries sends unknown queries, queries for pictures that do not exist, and a request to a closed instance.
+func TestInvalidQueries(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	for _, q := range []abi.Query{
 		{What: "nothing"},

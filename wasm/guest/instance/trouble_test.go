@@ -145,7 +145,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotBe(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	tests := []struct {
 		name    string
@@ -218,8 +218,8 @@ func TestOlderNetworks(t *testing.T) {
 	}
 }
 
-// TestWrongTimes resumes unknown calls, and returns results of unknown tasks.
-func TestWrongTimes(t *testing.T) {
+// TestUnknownCallsAndTasks resumes unknown calls, and returns results of unknown tasks.
+func TestUnknownCallsAndTasks(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := newGuest(t, w, w.App, apitest.TinyBundles(t), nil)
 	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, 7, nil))); s.Response.Status != 500 {
@@ -248,8 +248,8 @@ func TestWrongTimes(t *testing.T) {
 	}
 }
 
-// TestFlat serves many requests. The memory of the instance does not grow with their number.
-func TestFlat(t *testing.T) {
+// TestMemoryStaysFlat serves many requests. The memory of the instance does not grow with their number.
+func TestMemoryStaysFlat(t *testing.T) {
 	n := testkit.Size(t, 1000, 5_000, 100_000, 100_000)
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := newGuest(t, w, w.App, apitest.TinyBundles(t), nil)

@@ -274,8 +274,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestOpenElsewhere: a store without a position, or of another cluster, is refused.
-func TestOpenElsewhere(t *testing.T) {
+// TestForeignStoreIsRefused: a store without a position, or of another cluster, is refused.
+func TestForeignStoreIsRefused(t *testing.T) {
 	other, damaged := memkv.New(), memkv.New()
 	if err := channel.Begin(other, cluster+1, 5); err != nil {
 		t.Fatal(err)

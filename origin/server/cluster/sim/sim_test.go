@@ -27,8 +27,8 @@ func TestCluster(t *testing.T) {
 	t.Logf("%+v", all)
 }
 
-// TestRepeats: a seed always has the same schedule.
-func TestRepeats(t *testing.T) {
+// TestSeedRepeatsSchedule: a seed always has the same schedule.
+func TestSeedRepeatsSchedule(t *testing.T) {
 	from, err := NewTemplate(apitest.Tiny(t))
 	if err != nil {
 		t.Fatal(err)
