@@ -95,9 +95,9 @@ func (s *step) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestNothingHeldBack reads a live stream. The reader returns each message as soon as it has arrived,
-// before the next one arrives.
-func TestNothingHeldBack(t *testing.T) {
+// TestReaderReturnsMessagesAtOnce reads a live stream. The reader returns each message as soon as it has arrived, before the next one
+// arrives.
+func TestReaderReturnsMessagesAtOnce(t *testing.T) {
 	messages := []string{"one", "two, which is longer", "three"}
 	s := &step{t: t}
 	for _, m := range messages {
@@ -164,7 +164,7 @@ func (f *failing) Write(p []byte) (int, error) {
 	return f.Buffer.Write(p)
 }
 
-func TestWriterBelow(t *testing.T) {
+func TestWriterReturnsErrors(t *testing.T) {
 	f := &failing{}
 	w := compress.NewWriter(f)
 	f.err = errors.New("reader is gone")

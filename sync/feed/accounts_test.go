@@ -47,9 +47,9 @@ func (r *replica) begin(name string, bytes, size int) int {
 	return r.ask("PUT", r.blob(blob.Sum([]byte(name))), make([]byte, bytes)).Status
 }
 
-// TestAccountSendsOneAmount: all applications of an account with limited storage share its bytes of a day. So do unclaimed uploads of any
-// account. Another account has the full amount, and so has each application of the operator.
-func TestAccountSendsOneAmount(t *testing.T) {
+// TestAccountSharesOneByteLimit: all applications of an account with limited storage share its bytes of a day. So do unclaimed uploads of
+// any account. Another account has the full amount, and so has each application of the operator.
+func TestAccountSharesOneByteLimit(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) {
 		o.Limits.Uploads = 12
 		o.Storage = func(string) (int64, error) { return 7500, nil }
@@ -73,8 +73,8 @@ func TestAccountSendsOneAmount(t *testing.T) {
 	others[0].upload([]byte("another account's"))
 }
 
-// TestAccountHasFourTimes: an application has its amount over all keys, and an account four times that amount.
-func TestAccountHasFourTimes(t *testing.T) {
+// TestAccountLimitIsFourApplications: an application has its amount over all keys, and an account four times that amount.
+func TestAccountLimitIsFourApplications(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits.Snapshots, o.Limits.BlobBytes = 3, 2000 })
 	for name, tt := range map[string]struct {
 		app, account int
@@ -329,9 +329,9 @@ func TestStreamsAreShared(t *testing.T) {
 	}
 }
 
-// TestReopenSeldom: an account makes the origin open its logs again at most 40 times an hour. Beyond that its sessions are refused, so that nobody
-// interrupts the replicas of others all the time.
-func TestReopenSeldom(t *testing.T) {
+// TestReopenIsLimited: an account makes the origin open its logs again at most 40 times an hour. Beyond that its sessions are refused, so
+// that nobody interrupts the replicas of others all the time.
+func TestReopenIsLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	e := w.reopens(nil)
 	mallory, anna := w.account("mallory", 3), w.account("anna", 1)[0]

@@ -234,9 +234,9 @@ func (x *member) checkVictim(name string) {
 // attacks are the applications and keys of one account that attacks.
 var attacks = []struct{ apps, keys int }{{1, 1}, {8, 8}, {200, 500}}
 
-// TestAttackOfAccount: an account with many applications and keys takes no more than an account with one. Another tenant's first sync and
-// uploads end without a lost snapshot or part, and wait no longer.
-func TestAttackOfAccount(t *testing.T) {
+// TestManyKeysGainNothing: an account with many applications and keys takes no more than an account with one. Another tenant's first sync
+// and uploads end without a lost snapshot or part, and wait no longer.
+func TestManyKeysGainNothing(t *testing.T) {
 	var base time.Duration
 	for i, tt := range attacks {
 		w := newWorld(t, nil)
@@ -263,8 +263,8 @@ func TestAttackOfAccount(t *testing.T) {
 	}
 }
 
-// TestAttackTimes compares the time of another tenant's first sync and uploads during the attacks, the median of five in turns.
-func TestAttackTimes(t *testing.T) {
+// TestAttackDelaysNoTenant compares the time of another tenant's first sync and uploads during the attacks, the median of five in turns.
+func TestAttackDelaysNoTenant(t *testing.T) {
 	testkit.RequireTiming(t)
 	took := make([][]time.Duration, len(attacks))
 	for range 5 {

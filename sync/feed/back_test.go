@@ -21,10 +21,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestBackFetched has an origin whose disk was set back take back an input with an address, and the picture that it was fetched from there.
-// The origin has written since. The picture is listed while it is lost, and analysed with the input's crop when a replica brings
-// it.
-func TestBackFetched(t *testing.T) {
+// TestReturnedInputWithURL has an origin whose disk was set back take back an input with an address, and the picture that it was fetched
+// from there. The origin has written since. The picture is listed while it is lost, and analysed with the input's crop when a replica
+// brings it.
+func TestReturnedInputWithURL(t *testing.T) {
 	const ofInput, ofConcept = `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png?%d"}}}]}`, `{"concepts":[{"id":"concept-%d"}]}`
 	for _, x := range []struct {
 		name, path, body string
@@ -135,9 +135,9 @@ func (w *world) seal(app string) {
 	}
 }
 
-// TestBackOfOpenings gives the frames of several openings back to a log that was set back, in one request, twice. The log then has each
-// operation once and the state of before, and nothing is listed. Entries written since then stay.
-func TestBackOfOpenings(t *testing.T) {
+// TestReturnedFramesOfSeveralOpenings gives the frames of several openings back to a log that was set back, in one request, twice. The log
+// then has each operation once and the state of before, and nothing is listed. Entries written since then stay.
+func TestReturnedFramesOfSeveralOpenings(t *testing.T) {
 	w, open := newSealedWorld(t, func(o *feed.Options) {
 		o.Spend = func(string, string, int64) (int64, error) { t.Error("a call was counted"); return 0, nil }
 	})
@@ -199,8 +199,9 @@ func TestBackOfOpenings(t *testing.T) {
 	}
 }
 
-// TestBackRefused gives back malformed entries, forged ones, and those of other logs. The origin takes nothing, also of good frames before a bad one.
-func TestBackRefused(t *testing.T) {
+// TestInvalidReturnedEntries gives back malformed entries, forged ones, and those of other logs. The origin takes nothing, also of good
+// frames before a bad one.
+func TestInvalidReturnedEntries(t *testing.T) {
 	analysed := 0
 	w, open := newSealedWorld(t, func(o *feed.Options) {
 		run := o.Run
@@ -334,8 +335,8 @@ func TestBackRefused(t *testing.T) {
 	})
 }
 
-// TestBackWithoutKey: a log without a key has no seals, and takes nothing back.
-func TestBackWithoutKey(t *testing.T) {
+// TestReturnedEntriesWithoutKey: a log without a key has no seals, and takes nothing back.
+func TestReturnedEntriesWithoutKey(t *testing.T) {
 	w := newWorld(t, nil)
 	p := w.partition(w.App)
 	r := w.join(w.App, w.Key)
@@ -352,8 +353,9 @@ func TestBackWithoutKey(t *testing.T) {
 	}
 }
 
-// TestBackCounts: entries that a replica gives back count against its rate of operations, and as no calls. Over the rate the origin takes nothing.
-func TestBackCounts(t *testing.T) {
+// TestReturnedEntriesCountAgainstRate: entries that a replica gives back count against its rate of operations, and as no calls. Over the
+// rate the origin takes nothing.
+func TestReturnedEntriesCountAgainstRate(t *testing.T) {
 	w, open := newSealedWorld(t, func(o *feed.Options) {
 		o.Limits.OpsRate = 2 // eight a second for an application, 80 at once
 		o.Spend = func(string, string, int64) (int64, error) { t.Error("a call was counted"); return 0, nil }

@@ -101,9 +101,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestEveryCursorLeadsOn pulls a log of several runs, starting at every 53rd entry. Each answer
-// continues without gaps up to the head.
-func TestEveryCursorLeadsOn(t *testing.T) {
+// TestEveryCursorReachesHead pulls a log of several runs, starting at every 53rd entry. Each answer continues without gaps up to the head.
+func TestEveryCursorReachesHead(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	var bodies []log.Body
@@ -169,9 +168,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushWithoutItsPictures: a push names a picture that the replica has not uploaded. The origin
-// accepts only the operations before it.
-func TestPushWithoutItsPictures(t *testing.T) {
+// TestPushWithoutPictures: a push names a picture that the replica has not uploaded. The origin accepts only the operations before it.
+func TestPushWithoutPictures(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	red, blue := apitest.Picture("red.png"), apitest.Picture("blue.png")
@@ -196,9 +194,9 @@ func TestPushWithoutItsPictures(t *testing.T) {
 	}
 }
 
-// TestPushOfWhatIsNoPicture: the log records operations with invalid pictures, or of a kind that replicas may not push, as refused.
-// Later operations of their writer succeed.
-func TestPushOfWhatIsNoPicture(t *testing.T) {
+// TestPushOfInvalidPictures: the log records operations with invalid pictures, or of a kind that replicas may not push, as refused. Later
+// operations of their writer succeed.
+func TestPushOfInvalidPictures(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	text, red := r.upload([]byte("<script>alert(1)</script>")), r.upload(apitest.Picture("red.png"))

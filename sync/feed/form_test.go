@@ -12,9 +12,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestOneForm draws operations of each kind that a call of /v2 makes, valid and invalid ones. It sends each to /v2 of one application and
-// pushes it to another one. Both must accept it, or refuse it for its form. Each round has 40 operations of each kind.
-func TestOneForm(t *testing.T) {
+// TestPushAndAPIAcceptTheSame draws operations of each kind that a call of /v2 makes, valid and invalid ones. It sends each to /v2 of one
+// application and pushes it to another one. Both must accept it, or refuse it for its form. Each round has 40 operations of each kind.
+func TestPushAndAPIAcceptTheSame(t *testing.T) {
 	const each = 40
 	accepted, refused := map[string]int{}, map[string]int{}
 	for seed := range testkit.Seeds(t, 250, 10_000) {

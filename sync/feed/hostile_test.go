@@ -311,7 +311,7 @@ func TestHostileReplica(t *testing.T) {
 			}
 		})
 	}
-	t.Run("another's pictures are not told of", func(t *testing.T) {
+	t.Run("another application's pictures are not listed", func(t *testing.T) {
 		had, err := wire.DecodeHaveReply(r.must(200, "POST", "/v2/sync/blobs/have", have(secret, orphan)).Body)
 		if err != nil || len(had.Hashes)+len(had.Partial) != 0 {
 			t.Errorf("have = %+v, %v", had, err)
@@ -335,8 +335,8 @@ func (w *world) writerOf(app string) (writer log.Writer) {
 	return writer
 }
 
-// TestErrorsForPeople: without wire.ContentType in Accept, errors are JSON, as in the rest of the API.
-func TestErrorsForPeople(t *testing.T) {
+// TestErrorsAreJSONByDefault: without wire.ContentType in Accept, errors are JSON, as in the rest of the API.
+func TestErrorsAreJSONByDefault(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	r.headers = map[string]string{"Accept": "*/*"}

@@ -48,8 +48,8 @@ func TestPushFailed(t *testing.T) {
 	}
 }
 
-// TestLostBytes: a conflict names the part of an operation that the origin lacks.
-func TestLostBytes(t *testing.T) {
+// TestConflictNamesLostPart: a conflict names the part of an operation that the origin lacks.
+func TestConflictNamesLostPart(t *testing.T) {
 	for want, bodies := range map[string][]log.Body{
 		partition.LostPicture:  {&log.InputCreate{}, &log.InputFetched{}},
 		partition.LostManifest: {&log.VersionResult{}, &log.NetworkSwitch{}},
@@ -158,8 +158,8 @@ func TestSwitchNotFolded(t *testing.T) {
 	}
 }
 
-// TestPlacesOfDigests: an account that has all its places waits, and another account gets a digest.
-func TestPlacesOfDigests(t *testing.T) {
+// TestDigestPlacesAreShared: an account that has all its places waits, and another account gets a digest.
+func TestDigestPlacesAreShared(t *testing.T) {
 	p, err := partition.OpenOrigin(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)

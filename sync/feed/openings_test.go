@@ -46,9 +46,9 @@ func openings(t *testing.T) (w *world, p *partition.Origin, first, second log.Ma
 	return w, p, first, second
 }
 
-// TestPlaces begins sessions at places that the log has, and at places that it lacks. A grant shows what the log and the kept frames of the
-// replica have in common.
-func TestPlaces(t *testing.T) {
+// TestSessionFindsCommonEntries begins sessions at places that the log has, and at places that it lacks. A grant shows what the log and the
+// kept frames of the replica have in common.
+func TestSessionFindsCommonEntries(t *testing.T) {
 	w, p, first, second := openings(t)
 	r := w.join(w.App, w.Key)
 	l, opening := p.Log(), p.Opening()

@@ -84,8 +84,8 @@ func (s *signer) serve(remote string, key ed25519.PrivateKey) int {
 	return s.w.feed.Serve(s.w.t.Context(), r).Status
 }
 
-// TestEdgesProveTheirBodies: the head of a request belongs to an edge only with the edge's signature in Sync-Head.
-func TestEdgesProveTheirBodies(t *testing.T) {
+// TestEdgesSignTheirBodies: the head of a request belongs to an edge only with the edge's signature in Sync-Head.
+func TestEdgesSignTheirBodies(t *testing.T) {
 	w := newWorld(t, nil)
 	edge, other := w.newSigner(7), w.newSigner(8)
 	name := "edge " + edge.id
@@ -145,9 +145,9 @@ func TestEdgesProveTheirBodies(t *testing.T) {
 	}
 }
 
-// TestEdgesThatSignAsBefore: without Sync-Head, a head belongs to an edge for ten minutes after a request with a valid signature, from the
-// same network only.
-func TestEdgesThatSignAsBefore(t *testing.T) {
+// TestEdgesWithoutHeadSignature: without Sync-Head, a head belongs to an edge for ten minutes after a request with a valid signature, from
+// the same network only.
+func TestEdgesWithoutHeadSignature(t *testing.T) {
 	w := newWorld(t, nil)
 	edge, other := w.newSigner(7), w.newSigner(8)
 	expect := func(when, remote, want string) {

@@ -216,9 +216,9 @@ func (r *records) Take(seq uint64, data []byte) (reason string, err error) {
 	return x.Revoked, err
 }
 
-// TestRecordsOfOpenings: an origin that was set back has written something else to its control log, up to the same entry. Its replica gets the app
-// record again, once, although it knows one of that entry.
-func TestRecordsOfOpenings(t *testing.T) {
+// TestAppRecordOfOtherOpening: an origin that was set back has written something else to its control log, up to the same entry. Its replica
+// gets the app record again, once, although it knows one of that entry.
+func TestAppRecordOfOtherOpening(t *testing.T) {
 	w, open := newSealedWorld(t, nil)
 	open(w.Store)
 	image := copyOf(t, w.Store)

@@ -39,9 +39,9 @@ func TestPushBeyondStorage(t *testing.T) {
 	}
 }
 
-// TestSendsBeyondStorage: an application may send at most as many bytes a day as its account may store, counting pictures and
-// operations that store nothing. The last request that begins below the limit may exceed it.
-func TestSendsBeyondStorage(t *testing.T) {
+// TestBytesOfADayAreLimited: an application may send at most as many bytes a day as its account may store, counting pictures and operations
+// that store nothing. The last request that begins below the limit may exceed it.
+func TestBytesOfADayAreLimited(t *testing.T) {
 	limit := int64(0)
 	w := newWorld(t, func(o *feed.Options) {
 		o.Storage = func(string) (int64, error) { return limit, nil }

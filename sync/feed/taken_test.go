@@ -260,9 +260,8 @@ func (w *world) last(app string) (op log.Op) {
 	return op
 }
 
-// TestWhatTokensShare has clients of two applications, both with a token, use up what one may: the other is not
-// held to it.
-func TestWhatTokensShare(t *testing.T) {
+// TestTokenLimitsAreSeparate has clients of two applications, both with a token, use up what one may: the other is not held to it.
+func TestTokenLimitsAreSeparate(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits.Snapshots = 2 })
 	other := w.NewTenant(t, "", "en")
 	bearer := func(app string) *replica {
@@ -287,8 +286,8 @@ func TestWhatTokensShare(t *testing.T) {
 	two.must(200, "GET", digest(two), nil)
 }
 
-// TestUploadsShare begins uploads without end: they take the application's share, and nothing of another's.
-func TestUploadsShare(t *testing.T) {
+// TestUploadsOfApplicationsAreSeparate begins uploads without end: they take the application's share, and nothing of another's.
+func TestUploadsOfApplicationsAreSeparate(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits.UploadBytes, o.Limits.BlobSize, o.Limits.Uploads = 100_000, 10_000, 10 })
 	other := w.NewTenant(t, "", "en")
 	r, friend := w.join(w.App, w.Key), w.join(other.App, other.Key)

@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestTogether: replicas push and readers read at the same time. Each reader gets the log without a gap. Each operation is in it once, even
-// if its replica sent it twice.
-func TestTogether(t *testing.T) {
+// TestConcurrentPushAndPull: replicas push and readers read at the same time. Each reader gets the log without a gap. Each operation is in
+// it once, even if its replica sent it twice.
+func TestConcurrentPushAndPull(t *testing.T) {
 	const writers, rounds = 4, 40
 	w := newWorld(t, nil)
 	var replicas []*replica

@@ -121,10 +121,10 @@ func TestRevokedTokens(t *testing.T) {
 	}
 }
 
-// TestRefusedAgain has an edge send again, to an origin whose disk was set back, what was made with a token. The origin takes it for made
-// after the token was revoked, and refuses it. Another replica has pulled the operation and gives it back: the origin lists it with its
-// content.
-func TestRefusedAgain(t *testing.T) {
+// TestOperationOfRevokedTokenAfterRestore has an edge send again, to an origin whose disk was set back, what was made with a token. The
+// origin takes it for made after the token was revoked, and refuses it. Another replica has pulled the operation and gives it back: the
+// origin lists it with its content.
+func TestOperationOfRevokedTokenAfterRestore(t *testing.T) {
 	w, open := newSealedWorld(t, nil)
 	p := open(w.Store)
 	e := w.enrolEdge(1)

@@ -60,9 +60,9 @@ func (w *world) names(of log.Writer) catalog.Names {
 	return n
 }
 
-// TestSecrets: nobody adds to the operations of a writer without its secret. The writer of a replica of version 0.1.0 is a site: its secret
-// is that of its lease, and an edge signs instead.
-func TestSecrets(t *testing.T) {
+// TestWriterNeedsItsSecret: nobody adds to the operations of a writer without its secret. The writer of a replica of version 0.1.0 is a
+// site: its secret is that of its lease, and an edge signs instead.
+func TestWriterNeedsItsSecret(t *testing.T) {
 	w, open := newSealedWorld(t, nil)
 	elsewhere := w.NewTenant(t, "", "en")
 	edge, second := w.enrolEdge(1), w.enrolEdge(2)
@@ -300,9 +300,9 @@ func TestManyGaps(t *testing.T) {
 	accepted(641, 641, 64)
 }
 
-// TestBefore: a push shows the operation before its first one, and the newest that the log has, by the clocks that their writer gave them.
-// If the log has another one by that name, it refuses the push and has it no later.
-func TestBefore(t *testing.T) {
+// TestPushNamesPreviousOperation: a push shows the operation before its first one, and the newest that the log has, by the clocks that
+// their writer gave them. If the log has another one by that name, it refuses the push and has it no later.
+func TestPushNamesPreviousOperation(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	ops := r.next(concepts(6)...)

@@ -103,9 +103,9 @@ func (o *origin) lists() (ids []string) {
 	return ids
 }
 
-// TestBackBeforeAll: a log lacks the place of a replica. The replica first offers the frames after the common entry. Then it begins a session, takes
-// a snapshot and keeps its entries, and pushes what is pending.
-func TestBackBeforeAll(t *testing.T) {
+// TestReturnsFramesBeforeSession: a log lacks the place of a replica. The replica first offers the frames after the common entry. Then it
+// begins a session, takes a snapshot and keeps its entries, and pushes what is pending.
+func TestReturnsFramesBeforeSession(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.runs = 1
 	r.origin.submit(create("a"))
@@ -145,9 +145,9 @@ func TestBackBeforeAll(t *testing.T) {
 	}
 }
 
-// TestBackAllOfOtherChain: the machine of the origin was set back with its memory, and has appended other entries by the same epoch. The chain
-// there differs from the replica's, so the replica offers all frames. The origin draws another opening.
-func TestBackAllOfOtherChain(t *testing.T) {
+// TestReturnsAllFramesOfOtherChain: the machine of the origin was set back with its memory, and has appended other entries by the same
+// epoch. The chain there differs from the replica's, so the replica offers all frames. The origin draws another opening.
+func TestReturnsAllFramesOfOtherChain(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
@@ -179,9 +179,9 @@ func TestBackAllOfOtherChain(t *testing.T) {
 	}
 }
 
-// TestBackInRequests: a restored origin lacks more entries of another replica than one request takes. It gets all of them back, in their
-// order, and lists none: also if it is restarted or restored again between the requests, and if the replica is.
-func TestBackInRequests(t *testing.T) {
+// TestReturnsFramesInSeveralRequests: a restored origin lacks more entries of another replica than one request takes. It gets all of them
+// back, in their order, and lists none: also if it is restarted or restored again between the requests, and if the replica is.
+func TestReturnsFramesInSeveralRequests(t *testing.T) {
 	const n = 2*wire.MaxOps + 3
 	for _, way := range []string{"", "origin restarted", "origin restored", "replica restarted", "answer lost"} {
 		r := newSealedRig(t)
@@ -237,9 +237,9 @@ func TestBackInRequests(t *testing.T) {
 	}
 }
 
-// TestDrainGivesBack: a replica that is emptied because its application is local only gives a restored origin what that lacks before, and
-// then sends what is pending.
-func TestDrainGivesBack(t *testing.T) {
+// TestDrainReturnsFramesFirst: a replica that is emptied because its application is local only gives a restored origin what that lacks
+// before, and then sends what is pending.
+func TestDrainReturnsFramesFirst(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
@@ -331,9 +331,10 @@ func lastIndex(list []string, name string) int {
 	return -1
 }
 
-// TestBackWithoutPicture has a replica lose the picture of an entry that a restored origin lacks. The replica gives back the entry and what
-// follows it, and continues. The origin lists the entry. Restored again from the same backup it has no list any more, and gets the entry again.
-func TestBackWithoutPicture(t *testing.T) {
+// TestReturnsEntryWithoutPicture has a replica lose the picture of an entry that a restored origin lacks. The replica gives back the entry
+// and what follows it, and continues. The origin lists the entry. Restored again from the same backup it has no list any more, and gets the
+// entry again.
+func TestReturnsEntryWithoutPicture(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
@@ -369,10 +370,10 @@ func TestBackWithoutPicture(t *testing.T) {
 	}
 }
 
-// TestBackBehindStable restores an origin that lacks an operation of the replica's, which a snapshot brought, and a later one that deletes
-// all inputs. The replica gives back the deletion first, since it keeps that entry, and sends its own operation later. Its input stays
-// deleted.
-func TestBackBehindStable(t *testing.T) {
+// TestReturnedDeletionComesBeforeOwnInput restores an origin that lacks an operation of the replica's, which a snapshot brought, and a
+// later one that deletes all inputs. The replica gives back the deletion first, since it keeps that entry, and sends its own operation
+// later. Its input stays deleted.
+func TestReturnedDeletionComesBeforeOwnInput(t *testing.T) {
 	r := newSealedRig(t)
 	r.settle()
 	r.write(create("a"))
@@ -398,9 +399,9 @@ func TestBackBehindStable(t *testing.T) {
 	}
 }
 
-// TestOwnWithoutPicture restores an origin that lacks an operation of the replica's, which a snapshot brought. The replica has lost its
-// picture. It sends a refusal, and lists the operation with its content, since nobody else has it.
-func TestOwnWithoutPicture(t *testing.T) {
+// TestOwnOperationWithoutPicture restores an origin that lacks an operation of the replica's, which a snapshot brought. The replica has
+// lost its picture. It sends a refusal, and lists the operation with its content, since nobody else has it.
+func TestOwnOperationWithoutPicture(t *testing.T) {
 	r := newSealedRig(t)
 	r.settle()
 	lost := r.picture(1000)
@@ -435,9 +436,9 @@ func TestOwnWithoutPicture(t *testing.T) {
 	}
 }
 
-// TestBackWithoutAccess has a restored origin refuse a replica that gives back: at the first refusal of an upload or of the frames the replica
-// asks for a session and follows its instruction.
-func TestBackWithoutAccess(t *testing.T) {
+// TestRefusedReturnAsksForSession has a restored origin refuse a replica that gives back: at the first refusal of an upload or of the
+// frames the replica asks for a session and follows its instruction.
+func TestRefusedReturnAsksForSession(t *testing.T) {
 	for _, name := range []string{"blobs/have", "back"} {
 		r := newSealedRig(t)
 		r.settle()

@@ -74,9 +74,9 @@ func TestFull(t *testing.T) {
 	r.agree()
 }
 
-// TestLow: while the disk is nearly full, the replica pulls only deletions and fetches no snapshots or pictures, but it pushes its
-// operations. Once there is room, it pulls the rest.
-func TestLow(t *testing.T) {
+// TestLowDiskPullsOnlyDeletions: while the disk is nearly full, the replica pulls only deletions and fetches no snapshots or pictures, but
+// it pushes its operations. Once there is room, it pulls the rest.
+func TestLowDiskPullsOnlyDeletions(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Blobs: wire.BlobsFull}})
 	f := &full{}
 	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
@@ -120,8 +120,8 @@ func TestLow(t *testing.T) {
 	}
 }
 
-// TestLowDeletes: a replica pulls deletions however full the disk is, since they make room.
-func TestLowDeletes(t *testing.T) {
+// TestFullDiskPullsDeletions: a replica pulls deletions however full the disk is, since they make room.
+func TestFullDiskPullsDeletions(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	f := &full{}
 	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
@@ -158,8 +158,8 @@ func TestFullUnsynced(t *testing.T) {
 	}
 }
 
-// TestStrays: the machine ignores answers to cancelled or unknown requests.
-func TestStrays(t *testing.T) {
+// TestUnknownAnswersAreIgnored: the machine ignores answers to cancelled or unknown requests.
+func TestUnknownAnswersAreIgnored(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	for len(r.requests) == 0 {
@@ -435,8 +435,8 @@ func TestAuditLies(t *testing.T) {
 	r.agree()
 }
 
-// TestNeedTwice: every BlobWanted gets an answer. Two for the same remote picture cause one request.
-func TestNeedTwice(t *testing.T) {
+// TestBlobWantedTwice: every BlobWanted gets an answer. Two for the same remote picture cause one request.
+func TestBlobWantedTwice(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	local := r.picture(10)

@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// TestMalformedIsConflict: a replica has operations that its program wrote before it knew the rules for their form. The origin refuses them.
-// The replica lists them as conflicts with their content, and the other operations are in the log.
-func TestMalformedIsConflict(t *testing.T) {
+// TestMalformedOperationIsConflict: a replica has operations that its program wrote before it knew the rules for their form. The origin
+// refuses them. The replica lists them as conflicts with their content, and the other operations are in the log.
+func TestMalformedOperationIsConflict(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	malformed := []log.Body{

@@ -18,9 +18,9 @@ func (r *rig) powerless() {
 	r.step(replica.Offline{})
 }
 
-// TestPulledStays: after a power cut, a replica still has all pulled entries if it had caught up, had gone
-// offline, or had pulled them more than a second before.
-func TestPulledStays(t *testing.T) {
+// TestPulledEntriesSurvivePowerCut: after a power cut, a replica still has all pulled entries if it had caught up, had gone offline, or had
+// pulled them more than a second before.
+func TestPulledEntriesSurvivePowerCut(t *testing.T) {
 	for _, live := range []replica.Live{replica.Stream, replica.Poll} {
 		t.Run(live.String(), func(t *testing.T) {
 			r := newRig(t, replica.Options{Live: live, Wants: wire.Wants{Blobs: wire.BlobsFull}})
@@ -63,8 +63,8 @@ func TestPulledStays(t *testing.T) {
 	}
 }
 
-// TestSnapshotStays: after a power cut, a replica still has an installed snapshot.
-func TestSnapshotStays(t *testing.T) {
+// TestInstalledSnapshotSurvivesPowerCut: after a power cut, a replica still has an installed snapshot.
+func TestInstalledSnapshotSurvivesPowerCut(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"), create("b"))
 	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {

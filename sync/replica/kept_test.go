@@ -13,9 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// TestKeptOfOldVersion opens a store of version 0.1.0, which keeps entries of two logs one by one. Only the epoch of the newest is stored. The
-// origin was restored to before all of them. The replica gives back those of both logs, except for the last one, which has no seal.
-func TestKeptOfOldVersion(t *testing.T) {
+// TestEntriesOfOldVersion opens a store of version 0.1.0, which keeps entries of two logs one by one. Only the epoch of the newest is
+// stored. The origin was restored to before all of them. The replica gives back those of both logs, except for the last one, which has no
+// seal.
+func TestEntriesOfOldVersion(t *testing.T) {
 	first := newSealedRig(t)
 	first.origin.submit(create("a"))
 	first.settle()

@@ -14,9 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestLacksAgain: the origin is set back to one backup or image again and again. It wrote inputs after the first time, before its replica made
-// contact, and the replica received these inputs with a snapshot. The replica gives them back, too, and nothing deleted comes back.
-func TestLacksAgain(t *testing.T) {
+// TestOriginIsSetBackRepeatedly: the origin is set back to one backup or image again and again. It wrote inputs after the first time,
+// before its replica made contact, and the replica received these inputs with a snapshot. The replica gives them back, too, and nothing
+// deleted comes back.
+func TestOriginIsSetBackRepeatedly(t *testing.T) {
 	for _, way := range []string{"restore", "memory", "join"} {
 		t.Run(way, func(t *testing.T) {
 			r := newSealedRig(t)
@@ -65,10 +66,10 @@ func TestLacksAgain(t *testing.T) {
 	}
 }
 
-// TestLacksWhileOffering: the origin is restored a second time while a replica gives back what the first restored log lacks, just before one of
-// its requests arrives or after it. The replica offers all again, and takes another snapshot. The same holds if the machine of the origin is set back
-// with its memory, so that it has the opening to which the replica has offered all.
-func TestLacksWhileOffering(t *testing.T) {
+// TestOriginIsRestoredDuringReturn: the origin is restored a second time while a replica gives back what the first restored log lacks, just
+// before one of its requests arrives or after it. The replica offers all again, and takes another snapshot. The same holds if the machine
+// of the origin is set back with its memory, so that it has the opening to which the replica has offered all.
+func TestOriginIsRestoredDuringReturn(t *testing.T) {
 	for _, again := range []log.Epoch{{5}, {6}} {
 		for _, name := range []string{"back", "session", "snapshot", "chunk", "fill", "changes", "push"} {
 			if again != (log.Epoch{5}) || name != "session" { // a session does not show that this log has not taken the frames
@@ -158,9 +159,9 @@ func TestWritesOfAllOpeningsStay(t *testing.T) {
 	r.ordered(0, written)
 }
 
-// TestLacksWhileFull: the disk of the origin is set back to an older image while the disk of a replica is full. The origin gets everything back,
-// and the replica takes its snapshot and sends its deletion once there is space.
-func TestLacksWhileFull(t *testing.T) {
+// TestOriginIsSetBackWhileReplicaIsFull: the disk of the origin is set back to an older image while the disk of a replica is full. The
+// origin gets everything back, and the replica takes its snapshot and sends its deletion once there is space.
+func TestOriginIsSetBackWhileReplicaIsFull(t *testing.T) {
 	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("y"), create("z"), create("zz")}} {
 		t.Run(name, func(t *testing.T) {
 			r := newSealedRig(t)
@@ -203,8 +204,8 @@ func TestLacksWhileFull(t *testing.T) {
 	}
 }
 
-// TestLacksInTurn: the disk of the origin is set back to one image again and again, and both sides write in between.
-func TestLacksInTurn(t *testing.T) {
+// TestOriginIsSetBackInTurns: the disk of the origin is set back to one image again and again, and both sides write in between.
+func TestOriginIsSetBackInTurns(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
@@ -253,8 +254,9 @@ func TestLostAfterPush(t *testing.T) {
 	}
 }
 
-// TestLacksSnapshot: a log lacks the snapshot that a replica took of it. The replica keeps no entries of it, and sends its own operation.
-func TestLacksSnapshot(t *testing.T) {
+// TestLogLacksSnapshot: a log lacks the snapshot that a replica took of it. The replica keeps no entries of it, and sends its own
+// operation.
+func TestLogLacksSnapshot(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
@@ -295,9 +297,9 @@ func TestTrimmedIsNotLacking(t *testing.T) {
 	}
 }
 
-// TestLacksOpening: an origin is set back to an image of before an opening in which a replica joined: the log has no epoch that the replica knows.
-// The replica gives back what the log lacks, or if it lacks nothing, sends only its own operation.
-func TestLacksOpening(t *testing.T) {
+// TestLogLacksOpening: an origin is set back to an image of before an opening in which a replica joined: the log has no epoch that the
+// replica knows. The replica gives back what the log lacks, or if it lacks nothing, sends only its own operation.
+func TestLogLacksOpening(t *testing.T) {
 	for _, pending := range []bool{false, true} {
 		r := newSealedRig(t)
 		r.origin.unstable = pending
@@ -326,9 +328,9 @@ func TestLacksOpening(t *testing.T) {
 	}
 }
 
-// TestLacksTrimmed: an origin whose disk was set back has trimmed its log past all that a replica pulled. The list of epochs shows what the log
-// lacks: an operation of the replica, or a write at the origin before an operation that came to it again.
-func TestLacksTrimmed(t *testing.T) {
+// TestTrimmedLogLacksOperation: an origin whose disk was set back has trimmed its log past all that a replica pulled. The list of epochs
+// shows what the log lacks: an operation of the replica, or a write at the origin before an operation that came to it again.
+func TestTrimmedLogLacksOperation(t *testing.T) {
 	for _, name := range []string{"mine", "written"} {
 		t.Run(name, func(t *testing.T) {
 			r := newSealedRig(t)
@@ -364,10 +366,10 @@ func TestLacksTrimmed(t *testing.T) {
 	}
 }
 
-// TestRolledBackBesideRestore: the disk of a replica is rolled back, and the origin is restored to before what the replica wrote since the
-// image. Another replica has pulled those writes, and has labelled an input among them. The next write of the replica has another name, so the
-// other one gives all of them back, and no label goes to another input. The image may have nothing of the log.
-func TestRolledBackBesideRestore(t *testing.T) {
+// TestRollbackDuringRestore: the disk of a replica is rolled back, and the origin is restored to before what the replica wrote since the
+// image. Another replica has pulled those writes, and has labelled an input among them. The next write of the replica has another name, so
+// the other one gives all of them back, and no label goes to another input. The image may have nothing of the log.
+func TestRollbackDuringRestore(t *testing.T) {
 	for _, c := range []struct{ empty, writes bool }{{false, true}, {false, false}, {true, true}, {true, false}} {
 		r := newSealedRig(t)
 		r.origin.submit(create("old"))
@@ -532,9 +534,9 @@ func TestStableOfOtherLog(t *testing.T) {
 	}
 }
 
-// TestOfferedBefore: a replica has offered all to an opening of the log, and has pulled more since. Then the machine of the origin is set back with
-// the memory of that opening. The replica offers what it has pulled since.
-func TestOfferedBefore(t *testing.T) {
+// TestReturnsEntriesPulledSince: a replica has offered all to an opening of the log, and has pulled more since. Then the machine of the
+// origin is set back with the memory of that opening. The replica offers what it has pulled since.
+func TestReturnsEntriesPulledSince(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()

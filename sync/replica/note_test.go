@@ -23,8 +23,8 @@ func TestGolden(t *testing.T) {
 	g.Hold(t, "testdata/golden.txt", *update)
 }
 
-// TestOldNote reads the note of a machine of version 0.1.0 with all of its fields.
-func TestOldNote(t *testing.T) {
+// TestNoteOfOldVersion reads the note of a machine of version 0.1.0 with all of its fields.
+func TestNoteOfOldVersion(t *testing.T) {
 	data, err := hex.DecodeString("010a076279746573203210031a076279746573203422067465787420392a10060708090a0b0c0d0e0f1011121314152a100708090a0b0c0d0e0f101112131415163008")
 	if err != nil {
 		t.Fatal(err)

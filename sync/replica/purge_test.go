@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestPurgeForgets: after DoErase or DoRefused, the machine asks the host to purge the replica, and makes no more requests.
-func TestPurgeForgets(t *testing.T) {
+// TestPurgedReplicaMakesNoRequests: after DoErase or DoRefused, the machine asks the host to purge the replica, and makes no more requests.
+func TestPurgedReplicaMakesNoRequests(t *testing.T) {
 	for do, keepOutbox := range map[wire.Do]bool{wire.DoErase: false, wire.DoRefused: true} {
 		r := newRig(t, replica.Options{})
 		r.settle()

@@ -36,8 +36,8 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// TestOnceEnds: a replica that syncs once makes no more requests when it is settled.
-func TestOnceEnds(t *testing.T) {
+// TestSettledSyncEnds: a replica that syncs once makes no more requests when it is settled.
+func TestSettledSyncEnds(t *testing.T) {
 	r := newRig(t, replica.Options{Live: replica.Once})
 	r.origin.submit(create("a"))
 	r.settle()
@@ -231,9 +231,9 @@ func TestPushAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherOpening: the operator restores the origin from a backup that lacks acknowledged operations. Its log has no seals, so replicas keep no
-// entries. The replica takes the origin's state, and pushes its own operations again.
-func TestAnotherOpening(t *testing.T) {
+// TestReplicaOfUnsealedLogAfterRestore: the operator restores the origin from a backup that lacks acknowledged operations. Its log has no
+// seals, so replicas keep no entries. The replica takes the origin's state, and pushes its own operations again.
+func TestReplicaOfUnsealedLogAfterRestore(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
 	r.settle()
@@ -257,9 +257,8 @@ func TestAnotherOpening(t *testing.T) {
 	}
 }
 
-// TestForeignIsRefused checks that a replica refuses data of another application, another log or newer rules, and changes
-// nothing.
-func TestForeignIsRefused(t *testing.T) {
+// TestForeignDataIsRefused checks that a replica refuses data of another application, another log or newer rules, and changes nothing.
+func TestForeignDataIsRefused(t *testing.T) {
 	other := catalog.AppID{2}.String()
 	for name, forge := range map[string]func(a *replica.Ask, x *replica.Answer){
 		"grant of another application": func(a *replica.Ask, x *replica.Answer) {
@@ -416,9 +415,9 @@ func TestPicturesGoBeforeOperations(t *testing.T) {
 	r.agree()
 }
 
-// TestPicturesDown: with BlobsLazy, a replica downloads a picture when the host wants it; with BlobsFull, it
-// downloads all. It verifies each, and reports an error for one that the origin lacks.
-func TestPicturesDown(t *testing.T) {
+// TestPictureDownloads: with BlobsLazy, a replica downloads a picture when the host wants it; with BlobsFull, it downloads all. It verifies
+// each, and reports an error for one that the origin lacks.
+func TestPictureDownloads(t *testing.T) {
 	for _, wants := range []wire.Blobs{wire.BlobsLazy, wire.BlobsFull} {
 		t.Run(fmt.Sprint(wants), func(t *testing.T) {
 			r := newRig(t, replica.Options{Wants: wire.Wants{Blobs: wants}})
@@ -467,8 +466,8 @@ func TestPicturesDown(t *testing.T) {
 	}
 }
 
-// TestDownloadGoesOn: an interrupted download of a picture continues at the same byte.
-func TestDownloadGoesOn(t *testing.T) {
+// TestDownloadContinues: an interrupted download of a picture continues at the same byte.
+func TestDownloadContinues(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	in := r.picture(100_000)
 	data, _ := r.blobs.Get(t.Context(), in.Blob)

@@ -320,9 +320,9 @@ func TestOffline(t *testing.T) {
 	r.agree()
 }
 
-// TestHonest: a replica that was current does not count as current when the origin no longer answers. It does again after the next
-// answer.
-func TestHonest(t *testing.T) {
+// TestUnreachableReplicaIsNotCurrent: a replica that was current does not count as current when the origin no longer answers. It does again
+// after the next answer.
+func TestUnreachableReplicaIsNotCurrent(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	away := true
@@ -342,8 +342,8 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// TestDenied: the status has the reason of a session that was refused for its credential, until there is a session.
-func TestDenied(t *testing.T) {
+// TestStatusNamesDenial: the status has the reason of a session that was refused for its credential, until there is a session.
+func TestStatusNamesDenial(t *testing.T) {
 	for _, status := range []int{401, 403, 404, 426} {
 		r := newRig(t, replica.Options{})
 		r.origin.refuse = map[string]int{"session": status}

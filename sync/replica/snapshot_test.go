@@ -41,8 +41,8 @@ func TestNewReplicaTakesState(t *testing.T) {
 	}
 }
 
-// TestRebaseGoesOn: after lost answers and restarts, the download of a snapshot continues with the missing chunks.
-func TestRebaseGoesOn(t *testing.T) {
+// TestSnapshotContinues: after lost answers and restarts, the download of a snapshot continues with the missing chunks.
+func TestSnapshotContinues(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	var bodies []log.Body
 	for i := range 4000 {
@@ -56,8 +56,8 @@ func TestRebaseGoesOn(t *testing.T) {
 	}
 }
 
-// TestPlacedGoesOn does the same for a snapshot of mostly derived records. The machine stores these as they arrive.
-func TestPlacedGoesOn(t *testing.T) {
+// TestPlacedSnapshotContinues does the same for a snapshot of mostly derived records. The machine stores these as they arrive.
+func TestPlacedSnapshotContinues(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
 	r.derives(4, 300)
 	if r.interruptDownloads(t) == 0 {
@@ -66,8 +66,8 @@ func TestPlacedGoesOn(t *testing.T) {
 	r.hasDerived(1500)
 }
 
-// TestTakenGoesOn does the same for a snapshot whose chunks the host stores and which it installs.
-func TestTakenGoesOn(t *testing.T) {
+// TestHostSnapshotContinues does the same for a snapshot whose chunks the host stores and which it installs.
+func TestHostSnapshotContinues(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
 	if r.interruptDownloads(t) == 0 {
@@ -82,8 +82,8 @@ func TestTakenGoesOn(t *testing.T) {
 	r.agree()
 }
 
-// TestTakenSmall: the machine itself installs a small snapshot, and one that replaces another state.
-func TestTakenSmall(t *testing.T) {
+// TestMachineInstallsSmallSnapshot: the machine itself installs a small snapshot, and one that replaces another state.
+func TestMachineInstallsSmallSnapshot(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(1, 3)
 	r.trim()
@@ -98,9 +98,9 @@ func TestTakenSmall(t *testing.T) {
 	r.hasDerived(700)
 }
 
-// TestTakenPart: ApplySnapshot rejects a snapshot with missing chunks and changes nothing. If a chunk that the host reported as stored
-// does not exist, the machine fetches it again.
-func TestTakenPart(t *testing.T) {
+// TestHostRejectsIncompleteSnapshot: ApplySnapshot rejects a snapshot with missing chunks and changes nothing. If a chunk that the host
+// reported as stored does not exist, the machine fetches it again.
+func TestHostRejectsIncompleteSnapshot(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
 	r.trim()

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestStanding compares APIStatus with the machine's status, from a write to its confirmation.
-func TestStanding(t *testing.T) {
+// TestAPIStatus compares APIStatus with the machine's status, from a write to its confirmation.
+func TestAPIStatus(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	s := replica.Status{
 		Phase: replica.Pulling, Cursor: 4, Head: 9, Contact: at, AsOf: at.Add(-time.Second), Issued: 7, Accepted: 6, Folded: 5,

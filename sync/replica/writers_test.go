@@ -193,9 +193,9 @@ func TestRolledBackWithMemory(t *testing.T) {
 	}
 }
 
-// TestOwnCheck: a machine that was resumed from an image of its memory meets operations of its writer that it has not made, before it writes.
-// It writes as another writer, and all reach the origin.
-func TestOwnCheck(t *testing.T) {
+// TestReusedNamesBeforeWrite: a machine that was resumed from an image of its memory meets operations of its writer that it has not made,
+// before it writes. It writes as another writer, and all reach the origin.
+func TestReusedNamesBeforeWrite(t *testing.T) {
 	for _, way := range []string{"entries", "snapshot"} {
 		twin, r := resumed(t)
 		used := twin.write(create("old"))[0]
@@ -215,9 +215,9 @@ func TestOwnCheck(t *testing.T) {
 	}
 }
 
-// TestGoBack: the origin lacks operations before those that the replica pushes. The replica sends them again as far as it has them, and
-// declares a gap otherwise.
-func TestGoBack(t *testing.T) {
+// TestReplicaFillsGaps: the origin lacks operations before those that the replica pushes. The replica sends them again as far as it has
+// them, and declares a gap otherwise.
+func TestReplicaFillsGaps(t *testing.T) {
 	t.Run("acknowledged and never appended", func(t *testing.T) {
 		r := newRig(t, replica.Options{})
 		r.origin.byNames()
@@ -355,9 +355,9 @@ func TestWriterRefused(t *testing.T) {
 	}
 }
 
-// TestUsedName: the log has other operations by the names that a replica pushes, and the replica does not find that out by pulling. It lists its
-// own with their content, and sends the next one as another writer.
-func TestUsedName(t *testing.T) {
+// TestReusedNamesAfterPush: the log has other operations by the names that a replica pushes, and the replica does not find that out by
+// pulling. It lists its own with their content, and sends the next one as another writer.
+func TestReusedNamesAfterPush(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.unstable = true // all operations stay in the outbox
 	r.settle()

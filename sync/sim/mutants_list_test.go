@@ -341,7 +341,7 @@ var mutants = []mutant{
 		to:   "(g.Opening == m.back.done || $ && m.back.done != (log.Epoch{})) {",
 	},
 	{
-		name: "the first request of frames counts for all", test: "sync/replica TestBackInRequests", file: "sync/replica/back.go",
+		name: "the first request of frames counts for all", test: "sync/replica TestReturnsFramesInSeveralRequests", file: "sync/replica/back.go",
 		from: "	b.next, b.frames, b.ops, b.most, b.bad = b.after, nil, nil, 0, 0\n",
 		to:   "	b.next, b.frames, b.ops, b.most, b.bad = b.after, nil, nil, 0, 0\n	if $ {\n		b.next = 1 << 40\n	}\n",
 	},

@@ -47,7 +47,7 @@ var memoryMutants = []mutant{
 		to:   "	used := t.p.clocks.differs(op) && !$\n",
 	},
 	{
-		name: "an operation whose name is used stays pending", test: "sync/replica TestUsedName", file: "sync/replica/push.go",
+		name: "an operation whose name is used stays pending", test: "sync/replica TestReusedNamesAfterPush", file: "sync/replica/push.go",
 		from: "		return true, m.p.Disown(",
 		to:   "		if $ {\n			return true, nil\n		}\n		return true, m.p.Disown(",
 	},
