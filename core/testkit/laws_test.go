@@ -27,19 +27,32 @@ var (
 	lawName  = regexp.MustCompile("`([\\w/]+ (?:Test|Fuzz)\\w*)`")
 	sized    = regexp.MustCompile(`\btestkit\.(Seeds|Rounds|Size)\(\w+, ([^()]*)\)`)
 	numbered = regexp.MustCompile(`^Test[GR][0-9]`)
+	sizeNote = regexp.MustCompile(`^(?:Sizes|A (?:size|round)|Each round|Timed)\b`)
 )
+
+// maxTests is the maximum number of tests of a law. A row with more tests states several laws.
+const maxTests = 8
 
 // noSize is the size of a law that a command leaves out.
 const noSize = "–"
 
 // TestLawsHaveTests checks the tables of laws.md. Every row names tests that exist. Every test that calls Seeds, Rounds or Size
-// is in a row, and the row has the sizes that the test's call specifies.
+// is in a row, and the row has the sizes that the test's call specifies. A row is one sentence, with a note about its sizes if it needs
+// one.
 func TestLawsHaveTests(t *testing.T) {
 	bodies := functions(t)
 	listed := map[string]bool{}
 	for _, l := range laws(t) {
-		if len(l.tests) == 0 {
-			t.Errorf("no test is named: %s", l.text)
+		if n := len(l.tests); n == 0 || n > maxTests {
+			t.Errorf("%d tests, want 1 to %d: %s", n, maxTests, l.text)
+		}
+		for _, note := range strings.Split(l.text, ". ")[1:] {
+			if !sizeNote.MatchString(note) {
+				t.Errorf("more than one sentence: %s", l.text)
+			}
+		}
+		if strings.HasPrefix(l.text, "The same holds") {
+			t.Errorf("the row cannot be read alone: %s", l.text)
 		}
 		for _, test := range l.tests {
 			body, ok := bodies[test]
