@@ -122,19 +122,19 @@ var complaints = []promise{
 		"core/predict TestShippedModels",
 	}},
 	{"A page holds ten thousand pictures for training, and stores each label before it shows it.", []string{
-		"web/runtime/test/pages/many.js: memory",
+		"web/runtime/test/pages/many.js: The page needs at most 500 MB of memory",
 		"web/runtime/test TestPages",
 		"wasm/guest/instance TestKilledTab",
-		"web/src/views/next/queue.test.ts: 200 pictures by 200 keys: each is stored before the next is shown",
+		"web/src/views/next/queue.test.ts: 200 keys label 200 pictures, and each label is stored before the next picture is shown",
 	}},
 	{"660 concepts have names in 23 languages, also offline.", []string{
 		"core/lang TestRealNames",
 		"models TestBundlesLoad",
-		"web/src/messages.test.ts: every language has a file in every folder, no file is of another, and no message is in two",
+		"web/src/messages.test.ts: every language has a file in every folder, and no message is in two files",
 		"web/journeys/look.js: The page shows the names of concepts in another language at once",
 	}},
 	{"The page shows a change as sent only after it was sent, and deleted things stay deleted.", []string{
-		"web/src/syncMarks.test.ts: no tick before the log has said so",
+		"web/src/syncMarks.test.ts: a change has no tick before the log confirms it",
 		"core/fold TestAgainstOracle",
 		"core/partition TestReplicaEqualsFold",
 		"sync/sim TestConverge",
@@ -148,7 +148,7 @@ var complaints = []promise{
 	{"Long work reports its progress, its remaining time and its failures.", []string{
 		"origin/server/cli TestProgress",
 		"origin/program TestInterruptedImportContinues",
-		"web/src/views/look/look.test.ts: time that is left, from how it went",
+		"web/src/views/look/look.test.ts: the remaining time follows from the progress",
 		"web/journeys/studio.js: The page trains a model, shows its evaluation and predicts with it",
 		"web/journeys/look.js: The page shows the progress of loading the recogniser",
 	}},

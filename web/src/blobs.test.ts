@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { revoke } from './blobs';
 
-test('an address is revoked after the element that shows it has begun to load it', async (t) => {
+test('a URL is revoked only after its element has begun to load it', async (t) => {
   const order: string[] = [];
   t.mock.method(URL, 'revokeObjectURL', (address: string) => order.push(`revoked ${address}`));
   queueMicrotask(() => order.push('loading')); // as an img element does when its address is set

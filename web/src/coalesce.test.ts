@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { coalesce } from './coalesce';
 
-test('one round at a time, and one more for all who ask meanwhile', async () => {
+test('calls during a round share the next one', async () => {
   let starts = 0;
   const ends: (() => void)[] = [];
   const run = coalesce(() => {
@@ -22,7 +22,7 @@ test('one round at a time, and one more for all who ask meanwhile', async () => 
   assert.equal(starts, 3, 'it runs again when asked later');
 });
 
-test('a round that fails is told, and the next runs', async () => {
+test('a failed round rejects its callers, and the next round runs', async () => {
   let fails = true;
   const run = coalesce(async () => {
     if (fails) throw new Error('no');

@@ -42,7 +42,7 @@ test('a module cannot read a message of a namespace that it does not load', () =
   assert.equal(wrong.length + right.length, 7);
 });
 
-test('every namespace is loaded by a module, in the language that was asked for last', async () => {
+test('a module loads every namespace in the language that was set last', async () => {
   Object.assign(globalThis, { document: { documentElement: {} } });
   await Promise.all([setLanguage('fr'), setLanguage('de')]);
   const modules = import.meta.glob(['./**/words.ts', '!./words/**']);
@@ -61,7 +61,7 @@ test('every namespace is loaded by a module, in the language that was asked for 
   assert.equal(m.skip(), texts('en').skip);
 });
 
-test('a message that a page holds is in the language of the moment', async () => {
+test('a message that a page stores changes with the language', async () => {
   await setLanguage('en');
   const skipMessage = m.skip;
   assert.equal(skipMessage(), texts('en').skip);
@@ -70,7 +70,7 @@ test('a message that a page holds is in the language of the moment', async () =>
   await setLanguage('en');
 });
 
-test('messages that cannot be loaded are asked for twice more', async (t) => {
+test('messages that cannot be loaded are requested twice more', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const failLoads = (times: number) => async () => {
     if (times-- > 0) throw new TypeError('Failed to fetch dynamically imported module');

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import settings from '../project.inlang/settings.json' with { type: 'json' };
 import { bestLanguage, directionOf, languages, nameOf } from './languages';
 
-test('the pages speak the languages that the messages are kept in', () => {
+test('the pages have the languages of the messages', () => {
   assert.deepEqual(languages.map((l) => l.code).sort(), [...settings.locales].sort());
   assert.equal(new Set(languages.map((l) => l.name)).size, 23);
 });
 
-test('the first language of the reader that is ours', () => {
+test('the pages use the first language of the browser that they have', () => {
   const cases: [string[], string][] = [
     [[], 'en'],
     [['xx', 'el-GR'], 'en'],
@@ -26,7 +26,7 @@ test('the first language of the reader that is ours', () => {
   for (const [preferred, code] of cases) assert.equal(bestLanguage(preferred), code, preferred.join());
 });
 
-test('Arabic runs from the right', () => {
+test('Arabic is written from the right', () => {
   assert.deepEqual(
     languages.filter((l) => directionOf(l.code) === 'rtl').map((l) => l.code),
     ['ar'],

@@ -271,7 +271,7 @@ const counts = ['changed', 'calls', 'versions', 'left', 'shown', 'n', 'count'];
 // Messages with a number that is never 0. A form for 0 and 1 is then for 1 only.
 const atLeastOne = ['inputs_nothing', 'look_first_all', 'models_advice_few'];
 
-test('every language has a file in every folder, no file is of another, and no message is in two', () => {
+test('every language has a file in every folder, and no message is in two files', () => {
   const folders = new Set(Object.keys(files).map(folderOf));
   const expected = [...folders].flatMap((folder) => languages.map(({ code }) => `${folder}${code}.json`));
   assert.deepEqual(Object.keys(files).sort(), expected.sort());
@@ -311,7 +311,7 @@ for (const { code } of languages) {
 }
 
 for (const code of others) {
-  test(`${code} says what English says`, () => {
+  test(`${code} has the messages and inputs of English`, () => {
     const messages = messagesOf(code);
     assert.deepEqual(Object.keys(messages), Object.keys(english));
     for (const [key, localMessage] of Object.entries(messages)) {
@@ -331,7 +331,7 @@ for (const code of others) {
     }
   });
 
-  test(`${code} has one word for a term`, () => {
+  test(`${code} uses one word for a term`, () => {
     const table = tableOf(code);
     const lower = (text: string) => text.toLocaleLowerCase(code).normalize();
     const used = new Set<string>();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Notice, withNotices } from './notices';
 
-test('the notices of an answer are those of its header', async () => {
+test('the notices of an answer come from its header', async () => {
   let taken: readonly Notice[] | undefined;
   const ask = (headers: Record<string, string>) =>
     withNotices(

@@ -13,7 +13,7 @@ Object.defineProperty(globalThis, 'localStorage', {
 
 const ids = () => ownOfflineApps().map(({ id }) => id);
 
-test('a copy opens without a network only for the account of the last session, until it signs out', () => {
+test('a replica opens without a network only for the account of the last session, until a sign-out', () => {
   values.clear();
   saveOfflineApp({ id: 'x', name: 'X', language: 'en', account: 'ada' });
   assert.deepEqual(ids(), [], 'nobody was here');
@@ -28,7 +28,7 @@ test('a copy opens without a network only for the account of the last session, u
   assert.equal(isForeign('x'), true);
 });
 
-test('an earlier copy gets the account that owns its application, once', () => {
+test('a replica without an account gets the account that owns its application, once', () => {
   values.clear();
   for (const id of ['x', 'y']) saveOfflineApp({ id, name: id, language: 'en' });
   values.set('account', 'ada');

@@ -37,7 +37,7 @@ class Place extends Outbox {
   }
 }
 
-test('what has moved is told once, whether it was said or read first', async () => {
+test('each change of the log is announced once, whether it was reported or read first', async () => {
   const place = new Place();
   await place.refresh();
   assert.equal(place.notices, 1, 'what was read before it said anything may be older');
@@ -58,7 +58,7 @@ test('what has moved is told once, whether it was said or read first', async () 
   assert.equal(place.notices, 4, 'sent is not written');
 });
 
-test('what is said while what waits is read is told', async () => {
+test('a report that comes while pending operations are read is announced', async () => {
   const place = new Place();
   await place.refresh();
   let answer = (_: Response) => {};
@@ -89,7 +89,7 @@ test('a report that comes while pending operations are read is newer than the st
   assert.equal(place.status?.phase, 'purged');
 });
 
-test('a copy that the origin took away is told of, though nobody says any more where it stands', async () => {
+test('the end of a replica is announced, even if its status can no longer be read', async () => {
   const place = new Place();
   await place.refresh();
   place.now = undefined;

@@ -4,7 +4,7 @@ import { acceptPictures, isPicture, picturesIn } from './pictureFiles';
 
 const file = (name: string, type: string) => new File([], name, { type });
 
-test('pictures are told by type or extension, and an unknown type is tried', () => {
+test('pictures are recognised by type or extension, and an unknown type is tried', () => {
   const all = [
     file('a.jpg', 'image/jpeg'),
     file('b.txt', 'text/plain'),

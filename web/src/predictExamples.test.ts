@@ -68,7 +68,7 @@ function run(command: string, args: string[]): Promise<{ status: number | null; 
 
 for (const tool of tools) {
   for (const by of ['key', 'token'] as const) {
-    test(`${tool} by ${by} runs as it is pasted`, async (t) => {
+    test(`${tool} by ${by} runs as it was copied`, async (t) => {
       const { needs, run: program } = programs[tool];
       if (spawnSync(needs, [needs === 'go' ? 'version' : '--version']).error) return t.skip(`${needs} is not here`);
       calls = [];
@@ -88,7 +88,7 @@ for (const tool of tools) {
   }
 }
 
-test('no example holds a secret but the one that is shown with a key', () => {
+test('only the example that is shown with a new key has a secret', () => {
   const call = { origin: 'https://here.test', model: 'general-v1.3', language: '' };
   for (const tool of tools) {
     for (const by of ['key', 'token'] as const)

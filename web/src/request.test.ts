@@ -25,7 +25,7 @@ const body = {
   pagination: { page: 1, per_page: 60 },
 };
 
-test('written out, it is the same JSON', () => {
+test('the formatted body is the same JSON', () => {
   assert.deepEqual(JSON.parse(pretty(body)), body);
   assert.ok(pretty(body).split('\n').length > 3);
   assert.ok(
@@ -35,7 +35,7 @@ test('written out, it is the same JSON', () => {
   );
 });
 
-test('no program holds a key', () => {
+test('no program contains a key', () => {
   for (const tool of tools)
     assert.match(program(tool, { origin: 'http://here', path: '/v2/searches', body }), /SIGHTLINE_KEY/);
 });

@@ -17,7 +17,7 @@ function rig(...answers: [status: number, wait?: number][]) {
   return { waits, requests, patient: (method?: string) => withRetry(ask, method, pause) };
 }
 
-test('what is refused for its rate is asked again when it is time', async () => {
+test('a request over the rate is repeated after the time in the answer', async () => {
   const { waits, patient } = rig([429, 1], [429, 3], [200]);
   assert.equal((await patient()).status, 200);
   assert.deepEqual(waits, [1, 3]);
@@ -31,7 +31,7 @@ test('a picture that a busy server refuses is requested again', async () => {
   }
 });
 
-test('other answers are given back at once', async () => {
+test('other answers are returned at once', async () => {
   for (const [method, one] of [
     ['GET', [200]],
     ['GET', [402]],
@@ -46,7 +46,7 @@ test('other answers are given back at once', async () => {
   }
 });
 
-test('it is not waited for ever, and who asks is told for how long', async () => {
+test('a long wait is not made, and the failure has its time', async () => {
   const far = rig([429, 11]);
   assert.equal((await far.patient()).status, 429);
   assert.deepEqual(far.waits, []);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { afterSignIn, appPath, find, withinRoutes } from './routes';
 
-test('an address means a page, or none', () => {
+test('a URL leads to a page or to none', () => {
   const cases: [string, string | undefined, Record<string, string>?][] = [
     ['/', '/'],
     ['/look', '/look'],
@@ -27,7 +27,7 @@ test('an address means a page, or none', () => {
   }
 });
 
-test('a page keeps what it is of while another one is fetched in its place', () => {
+test('a page keeps its parameters while another page is loaded', () => {
   const [one, two] = ['1'.repeat(32), '2'.repeat(32)];
   let path = `/${one}/inputs`;
   const at = withinRoutes(() => ({ place: find(path) }), ['/:app/inputs']);
@@ -46,7 +46,7 @@ test('the path of an application finds it again, whatever its id', () => {
   }
 });
 
-test('signing in leads to pages of ours alone', () => {
+test('signing in leads only to pages of the server', () => {
   const cases: [string | null, string][] = [
     [null, '/'],
     ['', '/'],

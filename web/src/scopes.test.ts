@@ -28,7 +28,7 @@ const table: Scope[] = [
 ].filter((s) => s.id !== 'Concepts_Delete');
 const none: ReadonlySet<string> = new Set<string>();
 
-test('the groups hold every scope but the one for all', () => {
+test('the groups have every scope except All', () => {
   const groupScopes = new Set(groupIds.flatMap((id) => groups[id].own));
   assert.deepEqual(
     [...groupScopes].sort(),
@@ -39,7 +39,7 @@ test('the groups hold every scope but the one for all', () => {
   );
 });
 
-test('a group brings what its calls need, and says so', () => {
+test('a group adds the scopes that its calls need, and names their groups', () => {
   const { chosen, also } = withGroup(none, 'search', table);
   assert.deepEqual(also, ['predict', 'read_inputs', 'read_models']);
   for (const id of ['Search', 'Predict', 'Inputs_Get', 'Concepts_Get', 'Models_Get', 'Workflows_Get']) {
@@ -49,7 +49,7 @@ test('a group brings what its calls need, and says so', () => {
   assert.deepEqual(withGroup(chosen, 'predict', table).also, []);
 });
 
-test('no group is left without what it needs', () => {
+test('no group stays without the scopes that it needs', () => {
   for (const first of groupIds) {
     for (const off of groupIds) {
       const everything = groupIds.reduce((c, id) => withGroup(c, id, table).chosen, none);
@@ -64,13 +64,13 @@ test('no group is left without what it needs', () => {
   }
 });
 
-test('a group that goes leaves what others share with it', () => {
+test('removing a group keeps the scopes that other groups share with it', () => {
   const both = withGroup(withGroup(none, 'read_inputs', table).chosen, 'read_models', table).chosen;
   const left = withoutGroup(both, 'read_inputs', table);
   assert.deepEqual([...left].sort(), ['Concepts_Get', 'Models_Get', 'Workflows_Get']);
 });
 
-test('a group is begun by scopes of its own, not by those it shares', () => {
+test('a group is chosen in part only by scopes that it does not share', () => {
   const { chosen } = withGroup(none, 'predict', table);
   assert.equal(groupShare(chosen, 'read_models'), 'whole');
   assert.equal(groupShare(chosen, 'read_inputs'), 'none'); // read_models needs Concepts:Get too
@@ -78,14 +78,14 @@ test('a group is begun by scopes of its own, not by those it shares', () => {
   assert.equal(groupShare(withScope(none, 'Inputs_Get', table), 'read_inputs'), 'some');
 });
 
-test('single scopes bring and take their needs', () => {
+test('adding a scope adds the scopes that it needs, and removing one removes those that need it', () => {
   const chosen = withScope(none, 'Inputs_Delete', table);
   assert.deepEqual([...chosen].sort(), ['Inputs_Add', 'Inputs_Delete', 'Inputs_Get']);
   assert.deepEqual([...withoutScope(chosen, 'Inputs_Get', table)], []);
   assert.deepEqual([...withoutScope(chosen, 'Inputs_Delete', table)].sort(), ['Inputs_Add', 'Inputs_Get']);
 });
 
-test('a key is described by groups and what is left', () => {
+test('a key is described by its groups and its remaining scopes', () => {
   assert.deepEqual(describeScopes(['All']), { everything: true, groups: [], rest: [] });
   assert.deepEqual(describeScopes(['Predict', 'Predict_Feedback', 'Inputs_Get']), {
     everything: false,
@@ -96,7 +96,7 @@ test('a key is described by groups and what is left', () => {
   assert.equal(scopeName('Inputs_Get'), 'Inputs:Get');
 });
 
-test('a scope has a group to be named by', () => {
+test('a scope has the name of its group', () => {
   assert.equal(groupOf('Models:Train'), 'train_models');
   assert.equal(groupOf('Concepts:Get'), 'read_inputs');
   assert.equal(groupOf('Tomorrow:Add'), undefined);

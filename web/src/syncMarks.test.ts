@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contactOf, countUnsentPictures, type MarkKind, markOf, marksById, truthParts, worstMark } from './syncMarks';
 
-test('the worst mark stands for all', () => {
+test('the worst mark represents all', () => {
   const cases: [MarkKind[], MarkKind | undefined][] = [
     [[], undefined],
     [['confirmed'], 'confirmed'],
@@ -14,7 +14,7 @@ test('the worst mark stands for all', () => {
   for (const [all, want] of cases) assert.equal(worstMark(all), want, all.join());
 });
 
-test('a thing has the mark of its worst change, and none of what is not about it', () => {
+test('an object has the mark of its worst change, and no mark of other changes', () => {
   const waiting = [
     { input_id: 'a', state: 'sent' },
     { input_id: 'a', state: 'queued' },
@@ -31,7 +31,7 @@ test('a thing has the mark of its worst change, and none of what is not about it
   assert.deepEqual([...marksById('model_id', waiting, [])], [['b', 'queued']]);
 });
 
-test('no tick before the log has said so', () => {
+test('a change has no tick before the log confirms it', () => {
   const none = { queued: 0, sent: 0, conflicts: 0, reached: true };
   assert.equal(markOf(none), 'confirmed');
   assert.equal(markOf({ ...none, reached: false }), undefined);
@@ -41,7 +41,7 @@ test('no tick before the log has said so', () => {
   assert.equal(markOf({ ...none, queued: 3, conflicts: 1 }), 'conflict');
 });
 
-test('what the truth line says never contradicts itself, whatever is the case', () => {
+test('the status line never contradicts itself, in any combination', () => {
   const now = Date.parse('2026-07-31T12:00:00Z');
   const before = (ms: number) => new Date(now - ms).toISOString();
   let cases = 0;
@@ -80,7 +80,7 @@ test('what the truth line says never contradicts itself, whatever is the case', 
   assert.equal(cases, 160);
 });
 
-test('a picture is only here until the origin has it', () => {
+test('a picture counts as unsent until the origin has it', () => {
   const o = (kind: string, state: 'queued' | 'sent') => ({ kind, state });
   assert.equal(countUnsentPictures([]), 0);
   const waiting = [

@@ -10,7 +10,7 @@ function rig() {
   return { clock, requests, token: new Token(ask, () => clock.now) };
 }
 
-test('all who wait have one answer, and who comes later has it still', async () => {
+test('waiting callers share one answer, and later callers get it too', async () => {
   const { requests, token } = rig();
   const waiting = [token.get(), token.get(), token.get()];
   assert.equal(requests.length, 1);
@@ -20,7 +20,7 @@ test('all who wait have one answer, and who comes later has it still', async () 
   assert.equal(requests.length, 1);
 });
 
-test('a failure is told to all who wait for it, and kept for nobody else', async () => {
+test('a failure rejects all waiting callers and no later one', async () => {
   const { requests, token } = rig();
   const waiting = [token.get(), token.get()];
   requests[0]?.fail(new Error('not reached'));
@@ -31,7 +31,7 @@ test('a failure is told to all who wait for it, and kept for nobody else', async
   assert.equal(await next, 'b');
 });
 
-test('a minute before its end it is asked for again, counted from when it was asked for', async () => {
+test('a token is requested again a minute before it expires, counted from its request', async () => {
   const { clock, requests, token } = rig();
   const first = token.get();
   clock.now = 9_000;
@@ -45,7 +45,7 @@ test('a minute before its end it is asked for again, counted from when it was as
   assert.equal(requests.length, 2);
 });
 
-test('a refused one is not shown again, and a refusal of an older one takes nothing away', async () => {
+test('a refused token is not used again, and the refusal of an older one changes nothing', async () => {
   const { requests, token } = rig();
   const first = token.get();
   requests[0]?.answer({ token: 'a', expires_in: 3600 });
@@ -59,7 +59,7 @@ test('a refused one is not shown again, and a refusal of an older one takes noth
   assert.equal(requests.length, 2);
 });
 
-test('an ask that is never answered holds up nobody who comes later', async () => {
+test('a request without an answer delays no later caller', async () => {
   const { clock, requests, token } = rig();
   void token.get();
   clock.now = 9_999;

@@ -104,7 +104,7 @@ test('a program reads its file and its arguments, and writes', () => {
   assert.deepEqual(at(1136, 8), text('name\0ü\0'));
 });
 
-test('a program has no other file, and changes none', () => {
+test('a program cannot open or change other files', () => {
   const { written } = run(
     [
       ['path_open', [3, 0, 100, 3, 0, 0n, 0n, 0, 1100], errors], // a file that does not exist
@@ -126,7 +126,7 @@ test('a program has no other file, and changes none', () => {
   assert.deepEqual(numbers, [44, 69, 8, 69, 44, 8, 8]);
 });
 
-test('a run ends when its output is refused, and by what takes it', () => {
+test('a run ends when the reader of its output refuses it or throws', () => {
   const steps: Step[] = [dump, dump, ['proc_exit', [3], 0]];
   const data: [number, number[]][] = [[16, pair(100, 5)]];
   let pieces = 0;
@@ -141,13 +141,13 @@ test('a run ends when its output is refused, and by what takes it', () => {
   );
 });
 
-test('a program that traps has failed', () => {
+test('a program that traps fails', () => {
   const { code, text } = run([[0x00]]); // unreachable
   assert.equal(code, 1);
   assert.match(text, /unreachable/);
 });
 
-test('a program that needs too much memory is ended', () => {
+test('a program that needs too much memory is stopped', () => {
   const grow: Step = [0x41, 1, 0x40, 0, 0x1a]; // grows the memory by a page and drops the result
   const data: [number, number[]][] = [[16, pair(100, 5)]];
   const withinLimit = run([grow, dump], data);
@@ -169,7 +169,7 @@ test('a program that needs too much memory is ended', () => {
   assert.deepEqual([words(0), words(1)], [false, true]);
 });
 
-test('memory has a maximum', async () => {
+test('the memory of a program has a maximum', async () => {
   const grow: Step = [0x41, 0, 0x41, 1, 0x40, 0, 0x36, 2, 0]; // grows the memory by a page and stores the result
   const growResult = (program: Uint8Array<ArrayBuffer>) => {
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(program), {

@@ -25,7 +25,7 @@ async function origin(t: TestContext, answer: (request: IncomingMessage, respons
 const token = (iat: number, exp: number) =>
   `Bearer x.${Buffer.from(JSON.stringify({ iat, exp })).toString('base64url')}.y`;
 
-test('a credential is asked for once, and again when it is refused or nearly over', async () => {
+test('a credential is requested once, and again after a refusal or shortly before it expires', async () => {
   const values = ['Key a', 'Key b', token(1000, 1900), token(5, 20), 'Bearer opaque', 'Bearer a.b.c'];
   let calls = 0;
   const c = new Credential(async () => values[calls++] ?? '');
@@ -50,7 +50,7 @@ test('a credential is asked for once, and again when it is refused or nearly ove
   await assert.rejects(mute.get(), /signed out/);
 });
 
-test('a page says what it shows, refuses, or does not say', async (t) => {
+test('a page answers with a credential, refuses it, or does not answer in time', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const ids: number[] = [];
   const asker = new Asker((m) => void ('credential' in m && ids.push(m.credential)));
@@ -63,7 +63,7 @@ test('a page says what it shows, refuses, or does not say', async (t) => {
   assert.deepEqual(outcomes, ['Key k', 'signed out', 'the page does not say in time']);
 });
 
-test('what a copy is opened with', () => {
+test('the options of a replica are checked', () => {
   const credential = async () => '';
   const start = (o: string, pageOrigin?: string) => copyStart({ origin: o, app, credential }, pageOrigin).origin;
   assert.equal(start('https://a.example/'), 'https://a.example');
@@ -84,7 +84,7 @@ const frame = (type: number, body: Uint8Array) => {
   return Buffer.concat([head, body]);
 };
 
-test('the register of an application', async (t) => {
+test('the runtime downloads the app record and checks it', async (t) => {
   const data = new Uint8Array(70_000).fill(7);
   const register = Writer.envelope().text(1, app).uint(2, 12).raw(3, data).finish();
   const stream = Buffer.concat([
@@ -203,7 +203,7 @@ const until = async (condition: () => boolean) => {
   while (!condition()) await new Promise((r) => setImmediate(r));
 };
 
-test('requests of a machine, and their answers piece by piece', async (t) => {
+test('the runtime makes the requests of the machine, and passes on the chunks of their answers', async (t) => {
   const requests: string[] = [];
   const responses: ServerResponse[] = [];
   const base = await origin(t, (request, response) => {
@@ -273,7 +273,7 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   assert.equal(script.events.length, length, 'events after the end');
 });
 
-test('an origin that is not there', async () => {
+test('a request to an unreachable origin ends with an error', async () => {
   const script = new Script();
   const { copy } = copyOf('http://127.0.0.1:1', script);
   script.effects = [ask(1, '/any')];
@@ -282,7 +282,7 @@ test('an origin that is not there', async () => {
   copy.stop();
 });
 
-test('pictures that are wanted', async () => {
+test('a requested picture is downloaded, or fails while the origin is unreachable', async () => {
   const script = new Script();
   const { copy } = copyOf('http://127.0.0.1:1', script);
   copy.begin();
@@ -301,7 +301,7 @@ test('pictures that are wanted', async () => {
   await rejection;
 });
 
-test('where it stands, and who is told', (t) => {
+test('listeners get each new status of the replica', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const script = new Script();
   const { copy, statuses } = copyOf('http://127.0.0.1:1', script);
@@ -336,7 +336,7 @@ test('where it stands, and who is told', (t) => {
   assert.equal(copy.status().phase, 'purged');
 });
 
-test('what the browser says of the network', (t) => {
+test('the replica follows the online state of the browser', (t) => {
   const browser = Object.assign(new EventTarget(), { navigator: { onLine: false } });
   const { addEventListener, removeEventListener } = browser;
   const stubs = {
@@ -375,7 +375,7 @@ test('what the browser says of the network', (t) => {
   assert.equal(remoteScript.events.length, length);
 });
 
-test('an instance that is done for', () => {
+test('a replica whose instance trapped reports the failure', () => {
   const script = new Script();
   const { copy } = copyOf('http://127.0.0.1:1', script);
   copy.begin();

@@ -222,7 +222,7 @@ function readServeResult(p: Uint8Array): unknown {
   };
 }
 
-test('the samples of the contract', async (t) => {
+test('the samples of the contract are written and read', async (t) => {
   const knownSamples = samples.filter((s) => s.envelope in sides);
   assert.ok(knownSamples.length >= 15, `${knownSamples.length} samples are known here`);
   for (const s of knownSamples)
@@ -235,7 +235,7 @@ test('the samples of the contract', async (t) => {
   t.diagnostic(`not of this side: ${[...unknown].join(', ')}`);
 });
 
-test('numbers', () => {
+test('numbers of all sizes are read as they were written', () => {
   for (const v of [1, 127, 128, 300, 2 ** 28 - 1, 2 ** 28, 2 ** 31, 2 ** 32, 2 ** 40 + 1, Number.MAX_SAFE_INTEGER]) {
     const r = Reader.envelope(Writer.envelope().uint(3, v).finish());
     assert.ok(r.next());
@@ -251,7 +251,7 @@ test('numbers', () => {
   assert.throws(() => Writer.envelope().uint(1, 0.5), RangeError);
 });
 
-test('large fields stand where small ones would', () => {
+test('large fields are written at their place', () => {
   const sequence = (n: number) => Uint8Array.from({ length: n }, (_, i) => i * 7 + n);
   const sizes = [1, 255, 4095, 4096, 4097, 70_000, 3];
   const fields = () => sizes.reduce((w, n, i) => w.raw(i + 1, sequence(n)).uint(20, n), new Writer());
@@ -284,7 +284,7 @@ test('large fields stand where small ones would', () => {
   assert.ok(!outerMessage.next());
 });
 
-test('unknown fields are passed over', () => {
+test('unknown fields are skipped', () => {
   const knownFields = Writer.envelope()
     .uint(1, 200)
     .text(2, 'text/plain')
@@ -295,7 +295,7 @@ test('unknown fields are passed over', () => {
   assert.deepEqual(s.answer.body, new Uint8Array([1, 2]));
 });
 
-test('what is no envelope is refused', () => {
+test('bytes other than an envelope are refused', () => {
   const bad: [string, number[]][] = [
     ['nothing', []],
     ['another version', [2, 8, 1]],
@@ -314,7 +314,7 @@ test('what is no envelope is refused', () => {
     assert.throws(() => messages.decodeServeResult(new Uint8Array(data)), EnvelopeError, name);
 });
 
-test('any bytes are read or refused', () => {
+test('random bytes are read or refused', () => {
   let state = 7;
   const random = () => {
     state = (Math.imul(state, 1103515245) + 12345) >>> 0;

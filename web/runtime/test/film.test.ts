@@ -72,7 +72,7 @@ function films(module_: () => Promise<WebAssembly.Module | undefined> = async ()
 const hour = 3_600_000;
 const frame = (i: number) => encodeFrame(1000 * i, new Uint8Array([i + 1]));
 
-test('videos come one after the other, and their frames are told', async () => {
+test('videos are decoded one after the other, and report their frames', async () => {
   const { all, waitForRun, runs, open } = films();
   const g = guest(hour);
   const progress: [number, number][] = [];
@@ -96,7 +96,7 @@ test('videos come one after the other, and their frames are told', async () => {
   assert.equal(open(), 0);
 });
 
-test('what needs no FFmpeg is analysed as it is', async () => {
+test('a picture is analysed without FFmpeg', async () => {
   const { all, waitForRun } = films(async () => assert.fail('FFmpeg is fetched'));
   const done = all.turn(() => all.run(guest(hour), job, new Blob(['picture']), undefined, () => {}));
   const { task, resolve: answer } = await waitForRun(1);
@@ -108,7 +108,7 @@ test('what needs no FFmpeg is analysed as it is', async () => {
   all.close();
 });
 
-test('a frame gives its picture, and is handed on without it', async () => {
+test('a frame gives its picture, and the answer has the frame without it', async () => {
   const jpeg = new Uint8Array([0xff, 0xd8]);
   const bareFrame = (i: number) =>
     encodeFrame(
@@ -158,7 +158,7 @@ test('a frame gives its picture, and is handed on without it', async () => {
   all.close();
 });
 
-test('without FFmpeg a video is not supported, and the reason is said', async () => {
+test('without FFmpeg a video is not supported, and the error has the reason', async () => {
   const decode = (f: ReturnType<typeof films>) =>
     f.all.turn(() => f.all.run(guest(hour), job, film, undefined, () => {}));
   assert.deepEqual(await decode(films(async () => undefined)), {
@@ -181,7 +181,7 @@ test('without FFmpeg a video is not supported, and the reason is said', async ()
   once.all.close();
 });
 
-test('a decoder is ended when time is up, when its caller has gone, and when it fails', async () => {
+test('a decoder ends after its time limit, with its caller, and after a failure', async () => {
   const { all, waitForRun, open } = films();
   const slow = guest(1);
   const late = all.turn(() => all.run(slow, job, film, undefined, () => {}));
@@ -211,7 +211,7 @@ test('a decoder is ended when time is up, when its caller has gone, and when it 
   assert.equal(open(), 0);
 });
 
-test('eight videos wait, and no more', async () => {
+test('at most eight videos wait', async () => {
   const { all } = films();
   let end = () => {};
   const first = all.turn(

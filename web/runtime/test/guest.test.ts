@@ -43,7 +43,7 @@ function ask(g: Guest, question: string, rest: string | Uint8Array = ''): string
 
 const u32 = (...values: number[]) => new Uint8Array(new Uint32Array(values).buffer);
 
-test('what is lent', async () => {
+test('the guest can call the services of its host', async () => {
   const g = await open();
   assert.equal(ask(g, 'echo', 'hello'), 'hello');
   assert.equal(ask(g, 'echo'), '');
@@ -70,7 +70,7 @@ test('what is lent', async () => {
   assert.equal(seen.size, 256);
 });
 
-test('kernels are bound through the table', async () => {
+test('the kernels are called through the table of the guest', async () => {
   const g = await open();
   assert.equal(ask(g, 'quote', 'A'), String(65 + 1));
   assert.equal(ask(g, 'base64', 'xyz'), String((3n << 32n) | 8n));
@@ -82,7 +82,7 @@ test('kernels are bound through the table', async () => {
   assert.ok(g.dead);
 });
 
-test('memory grows, and with it the argument and the answer', async () => {
+test('arguments and answers may be larger than the memory', async () => {
   const g = await open();
   const large = 'x'.repeat(30 << 20);
   const before = g.memory;
@@ -105,7 +105,7 @@ for (const [name, make] of [
   ['memory', () => new MemoryFiles()],
   ['a folder', () => new FolderFiles(join(folder, 'files'))],
 ] as [string, () => Files][])
-  test(`files in ${name}`, async () => {
+  test(`the guest reads and writes files in ${name}`, async () => {
     const files = make();
     const g = await open({ files });
     assert.equal(ask(g, 'size', '2'), '0');
@@ -124,7 +124,7 @@ for (const [name, make] of [
     files.close();
   });
 
-test('what a file throws has a code', async () => {
+test('each error of a file has a code', async () => {
   const fails = (failure: unknown): Files =>
     new Proxy({} as Files, {
       get: () => () => {
@@ -148,7 +148,7 @@ test('what a file throws has a code', async () => {
   }
 });
 
-test('an instance that dies stays dead', async () => {
+test('an instance that trapped answers no further call', async () => {
   const ends: [string, RegExp][] = [
     ['panic', /as asked/],
     ['exit', /ended with code 3/],
@@ -162,7 +162,7 @@ test('an instance that dies stays dead', async () => {
   }
 });
 
-test('a module that refuses, and one that is none', async () => {
+test('a module that refuses its settings and an invalid module are errors', async () => {
   const refused = Guest.open(modules, services, { ...settings, app: 'refuse' });
   await assert.rejects(refused, (e) => e instanceof GuestError && e.code === 14 && e.message === 'no');
   await assert.rejects(compile(Buffer.from('no module'), kernels), WebAssembly.CompileError);

@@ -54,7 +54,7 @@ function pool(minSize: 0 | 1, size = 2, network = () => true) {
 }
 
 for (const minSize of [0, 1] as const)
-  test(`of analysers that have nothing to do, ${minSize} stay`, async () => {
+  test(`${minSize} idle analysers stay open`, async () => {
     const { p, open, madeCount, end, pass } = pool(minSize);
     await p.start();
     assert.equal(open.size, minSize);
@@ -71,7 +71,7 @@ for (const minSize of [0, 1] as const)
     assert.equal(open.size, 0);
   });
 
-test('an analyser that has something to do does not go', async () => {
+test('an analyser with a picture is not closed', async () => {
   const { p, open, end, pass } = pool(0, 1);
   const first = p.run({}, picture, 0);
   await end(1);
@@ -85,7 +85,7 @@ test('an analyser that has something to do does not go', async () => {
   assert.equal(open.size, 0);
 });
 
-test('without a network the last analyser stays, until there is one', async () => {
+test('without a network the last analyser stays open', async () => {
   let network = false;
   const { p, open, madeCount, end, pass } = pool(0, 2, () => network);
   const runAll = async (n: number) => {
@@ -103,7 +103,7 @@ test('without a network the last analyser stays, until there is one', async () =
   assert.equal(open.size, 0);
 });
 
-test('a call that ends early gives up all its waiting pictures, by one listener', async () => {
+test('an aborted call gives up all its waiting pictures, with one listener', async () => {
   const { p, end } = pool(0, 1);
   const call = new AbortController();
   const other = p.run({}, picture, 0);
@@ -116,7 +116,7 @@ test('a call that ends early gives up all its waiting pictures, by one listener'
   p.close();
 });
 
-test('an analyser that decodes has its own time, and ends with it', async () => {
+test('an analyser that decodes has its own time limit, and is closed after it', async () => {
   const late = { error: codes.tooLarge, text: 'picture takes more than 30s to decode' };
   const closed: number[] = [];
   let made = 0;

@@ -31,7 +31,7 @@ test('a dot product is used only if it is exact', () => {
   );
 });
 
-test('an engine is asked for its dot product', () => {
+test('the dot product of an engine is tested', () => {
   assert.ok([undefined, 'unsigned', 'signed'].includes(relaxedDot()));
 });
 

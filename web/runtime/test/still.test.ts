@@ -52,7 +52,7 @@ async function analyse(rounds: Run[][], modules: (need: ModuleNeed) => WebAssemb
   return { result, requests, needs, decoded };
 }
 
-test('the guest gets the outputs of all runs, in order, and each run the rest of the time', async () => {
+test('the guest gets the outputs of all runs in order, and each run gets the remaining time', async () => {
   const run = (name: string): Run => ({ module: name, bytes: 0 });
   const { result, requests, needs, decoded } = await analyse([[run('a'), run('b')], [run('c')]], () => command);
   assert.deepEqual(result, encode(done));
@@ -82,7 +82,7 @@ test('a run that fails or writes too little is a failure', async () => {
   }
 });
 
-test('without its module a picture fails with the name of the file', async () => {
+test('without its decoding module, a picture fails with the name of the module', async () => {
   const missing = missingModule('jpegxl.wasm', false);
   const { result, requests } = await analyse([[{ module: 'jpegxl.wasm', bytes: 0 }]], () => missing);
   assert.deepEqual(result, missing);

@@ -74,7 +74,7 @@ const shapes: [string, Clause, object][] = [
 ];
 
 for (const [name, clause, shape] of shapes) {
-  test(`a clause there and back: ${name}`, () => {
+  test(`the clause "${name}" is written to a query and read from it`, () => {
     assert.deepEqual(toQuery([clause]), { ands: [shape] });
     assert.deepEqual(parse(JSON.stringify([shape])), [clause]);
     const link = new URL(address(app, 'search', [clause]), 'http://here');
@@ -83,13 +83,13 @@ for (const [name, clause, shape] of shapes) {
   });
 }
 
-test('all clauses together, in their order', () => {
+test('all clauses in one query keep their order', () => {
   const clauses = shapes.map(([, clause]) => clause);
   assert.deepEqual(parse(JSON.stringify(toQuery(clauses))), clauses);
   assert.equal(address(app, 'inputs', []), `/${app}/inputs`);
 });
 
-test('every way of writing a clause', () => {
+test('every spelling of a clause is read', () => {
   const two = { input: { data: { concepts: [{ name: 'a' }, { id: 'b', value: 0 }], metadata: { c: 1 } } } };
   assert.deepEqual(parse(JSON.stringify([two])), [
     { kind: 'labelled', name: 'a', present: true },
@@ -104,7 +104,7 @@ test('every way of writing a clause', () => {
   ]);
 });
 
-test('an address with a clause that cannot be read has none, and says so', () => {
+test('a URL with an unreadable clause has no clauses and is reported as unreadable', () => {
   for (const q of [null, '', '[]', '{"ands":[]}', '[{"input":{"id":"a"}}]'])
     assert.equal(isReadable(q), true, String(q));
   for (const q of [
@@ -127,7 +127,7 @@ test('an address with a clause that cannot be read has none, and says so', () =>
   }
 });
 
-test('a dropped picture is named in the address and sent with its bytes', async () => {
+test('the URL names a dropped picture, and the query has its bytes', async () => {
   const dropped = await drop(new Blob([new Uint8Array([1, 2, 3])]));
   const clause: Clause = { kind: 'similar', dropped };
   assert.equal(dropped, '039058c6f2c0cb492c533b0a');
@@ -139,7 +139,7 @@ test('a dropped picture is named in the address and sent with its bytes', async 
   assert.equal(await ready([{ kind: 'similar', dropped: 'ffffffffffffffffffffffff' }]), false);
 });
 
-test('lengths and what is in a shape', () => {
+test('lengths are converted, and a shape contains its places', () => {
   const [bozen, munich] = [
     { latitude: 46.5, longitude: 11.35 },
     { latitude: 48.14, longitude: 11.58 },
@@ -157,7 +157,7 @@ test('lengths and what is in a shape', () => {
   assert.equal(contains(box, { latitude: 47, longitude: 10.9 }), false);
 });
 
-test('what puts hits in an order', () => {
+test('predicted concepts and similar pictures put hits in an order', () => {
   assert.deepEqual(
     shapes
       .map(([, c]) => c)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { typedNumber, typedPoint, typedValue, valueText } from './typed';
 
-test('places as people write them', () => {
+test('a typed place is read in each common notation', () => {
   const merano = { latitude: 46.67, longitude: 11.16 };
   for (const text of ['46.67, 11.16', '46.67 11.16', ' 46.67,11.16 ', '46.67° N, 11.16° E', '٤٦٫٦٧، ١١٫١٦']) {
     assert.deepEqual(typedPoint(text), merano, text);
@@ -13,14 +13,14 @@ test('places as people write them', () => {
     assert.equal(typedPoint(text), undefined, text);
 });
 
-test('lengths', () => {
+test('a typed length is read in each common notation', () => {
   assert.equal(typedNumber('220'), 220);
   assert.equal(typedNumber('2,5'), 2.5);
   assert.equal(typedNumber('۲۲۰'), 220);
   for (const text of ['', '-1', 'x', '1e999']) assert.equal(typedNumber(text), undefined, text);
 });
 
-test('values of metadata come back as they were typed', () => {
+test('typed values of metadata are shown as they were typed', () => {
   const tests: [string, unknown][] = [
     ['ida', 'ida'],
     ['3', 3],

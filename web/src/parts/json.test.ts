@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, nest, parse, parseOrQuote, pretty } from './json';
 
-test('values keep the text that they were written as', () => {
+test('values keep their original text', () => {
   const json = parse(
     ' {"n": 12345678901234567890, "f":1.0,"s":"a\\"b\\\\", "l":[1e2 , null,{"x":{}}], "é":"\\u00e9"} ',
   );
@@ -22,7 +22,7 @@ test('values keep the text that they were written as', () => {
   assert.throws(() => parse('{"a":}'), SyntaxError);
 });
 
-test('what is no JSON is a string', () => {
+test('a text other than JSON is a string', () => {
   const cases: [string, string, string][] = [
     ['14', 'number', '14'],
     [' 1.0 ', 'number', '1.0'],
@@ -36,12 +36,12 @@ test('what is no JSON is a string', () => {
     assert.deepEqual([parseOrQuote(text).kind, parseOrQuote(text).raw], [kind, raw], text);
 });
 
-test('a path is objects within each other', () => {
+test('a path becomes nested objects', () => {
   assert.equal(nest(['a', 'b"'], '1.0'), '{"a":{"b\\"":1.0}}');
   assert.equal(nest([], '7'), '7');
 });
 
-test('lines are the same values', () => {
+test('the formatted text has the same values', () => {
   const text = '{"a":[1.0,{"b":{}}],"c":[],"d":{"e":null}}';
   const lines = pretty(parse(text));
   assert.equal(lines.replace(/\s/g, ''), text);

@@ -4,7 +4,7 @@ import { Layout, recycle, type Slot } from './layout';
 
 const metrics = { columns: 4, row: 100, head: 30, foot: 10 };
 
-test('runs stand below each other, each under its heading', () => {
+test('the runs are below each other, each under its heading', () => {
   const layout = new Layout([5, 4], metrics);
   assert.equal(layout.height, 30 + 200 + 10 + (30 + 100 + 10));
   assert.equal(layout.rows, 5);
@@ -20,7 +20,7 @@ test('runs stand below each other, each under its heading', () => {
   );
 });
 
-test('only rows with a part in sight are found, in a hundred thousand cells as in ten', () => {
+test('only visible rows are found, also among a hundred thousand cells', () => {
   const layout = new Layout([60_000, 40_000], metrics);
   const rows = layout.between(1_000_000, 1_000_250);
   assert.deepEqual(
@@ -30,7 +30,7 @@ test('only rows with a part in sight are found, in a hundred thousand cells as i
   for (const row of rows) assert.equal(layout.rowOf(row.first + 3).index, row.index);
 });
 
-test('moving keeps the column, from run to run, and stays within the last one', () => {
+test('moving keeps the column across runs and ends in the last run', () => {
   const layout = new Layout([5, 4], metrics);
   assert.equal(layout.move(0, 1), 4);
   assert.equal(layout.move(2, 1), 4); // the next row has one cell
@@ -40,7 +40,7 @@ test('moving keeps the column, from run to run, and stays within the last one', 
   assert.equal(layout.move(1, -9), 1);
 });
 
-test('a row that has left gives its place to the next of its kind', () => {
+test('a row that is no longer visible gives its element to the next row of its kind', () => {
   const layout = new Layout([400], metrics);
   let next = 0;
   const fresh = () => next++;

@@ -5,7 +5,7 @@ import { modelName } from './models';
 
 const general = { id: 'aaa03c23b3724a16a56b629203edc62c', name: 'general-v1.3', display_name: 'General' };
 
-test('a built-in model has its name in the language of the reader, another one its own', async () => {
+test('a built-in model has a translated name, and a custom model has its own name', async () => {
   Object.assign(globalThis, { document: { documentElement: {} } });
   await setLanguage('de');
   await loadWords();

@@ -21,7 +21,7 @@ function element() {
 const showElement = (e: ReturnType<typeof element>, find: () => Promise<string>) =>
   showIn(e.img as unknown as HTMLImageElement, find, (isUnavailable) => e.reports.push(isUnavailable));
 
-test('a picture that is not here is asked for again, each time later, and then each minute', async (t) => {
+test('a missing picture is requested again after growing pauses, and then each minute', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
   let requests = 0;
@@ -44,7 +44,7 @@ test('a picture that is not here is asked for again, each time later, and then e
   assert.equal(requests, 6, 'nobody asks for what is shown no more');
 });
 
-test('when there is reason to, it is asked for at once', async (t) => {
+test('a missing picture is requested at once when it may be available', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
   let isAvailable = false;
@@ -62,7 +62,7 @@ test('when there is reason to, it is asked for at once', async (t) => {
   end();
 });
 
-test('a picture whose address is known is begun with at once', async (t) => {
+test('a picture with a known URL is loaded at once', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { img } = element();
   const end = showIn(img as unknown as HTMLImageElement, '/samples/a.jpg');
@@ -74,7 +74,7 @@ test('a picture whose address is known is begun with at once', async (t) => {
   end();
 });
 
-test('what cannot be drawn is not left as a broken picture', async (t) => {
+test('a picture that cannot be drawn is hidden and loaded again', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
   const addresses = ['blob:gone', 'blob:new'];

@@ -9,7 +9,7 @@ const steep: Curve = [
   [1, 1],
 ];
 
-test('what a curve finds is the most at a place, on a line between its points', () => {
+test('the value of a curve is the highest at a place, on a line between its points', () => {
   assert.equal(foundAt(steep, 0), 0.5);
   assert.equal(foundAt(steep, 0.1).toFixed(6), '0.700000');
   assert.equal(foundAt(steep, 0.2).toFixed(6), '0.900000');
@@ -17,7 +17,7 @@ test('what a curve finds is the most at a place, on a line between its points', 
   assert.equal(foundAt([], 0.25), 0.25); // without a curve, the result is that of chance
 });
 
-test('the mean of curves lies between them and begins at nothing', () => {
+test('the mean of curves lies between them and begins at 0', () => {
   const chance: Curve = [
     [0, 0],
     [1, 1],

@@ -100,7 +100,7 @@ way(async (step) => {
 
   const disk = new Disk();
   const reports = []; // {id, state, at}: a call about an input or its acknowledgement, and the number of file operations before it
-  await step('a session', async () => {
+  await step('The engine adds and deletes inputs on the recorded disk', async () => {
     const engine = await start(disk);
     const call = calling(engine);
     const report = (id, state) => reports.push({ id, state, at: disk.operations.length });
@@ -124,31 +124,39 @@ way(async (step) => {
     return `${disk.operations.length} operations, ${disk.operations.filter((d) => d.sync).length} of them syncs`;
   });
 
-  await step(`${rounds} stops, seeds ${first} to ${first + rounds - 1}`, async () => {
-    for (let seed = first; seed < first + rounds; seed++) {
-      const random = generator(seed);
-      const n = random(disk.operations.length + 1);
-      const files = disk.filesAfterStop(n, random);
-      const engine = await start(files).catch((failure) => check(false, `seed ${seed}: it does not open: ${failure}`));
-      const { inputs = [] } = await calling(engine)('GET', '/v2/inputs?per_page=1000');
-      const found = new Map(inputs.map((i) => [i.id, i]));
-      const last = new Map();
-      for (const { id, state, at } of reports) if (at <= n) last.set(id, state);
-      for (const [id, state] of last) {
-        if (state === 'added') check(found.has(id), `seed ${seed}: ${id} was acknowledged and is gone`);
-        if (state === 'deleted') check(!found.has(id), `seed ${seed}: ${id} was deleted and is there`);
-      }
-      for (const [id, input] of found) {
-        check(last.has(id), `seed ${seed}: nobody asked for ${id}`);
-        const picture = await engine.serve({ method: 'GET', path: new URL(input.data.image.url, 'http://x').pathname });
-        check(
-          Buffer.from(picture.body).toString('base64') === bitmap(Number(id.slice(1))),
-          `seed ${seed}: the picture of ${id} is another`,
+  await step(
+    `The engine has every acknowledged input after ${rounds} stops, seeds ${first} to ${first + rounds - 1}`,
+    async () => {
+      for (let seed = first; seed < first + rounds; seed++) {
+        const random = generator(seed);
+        const n = random(disk.operations.length + 1);
+        const files = disk.filesAfterStop(n, random);
+        const engine = await start(files).catch((failure) =>
+          check(false, `seed ${seed}: it does not open: ${failure}`),
         );
+        const { inputs = [] } = await calling(engine)('GET', '/v2/inputs?per_page=1000');
+        const found = new Map(inputs.map((i) => [i.id, i]));
+        const last = new Map();
+        for (const { id, state, at } of reports) if (at <= n) last.set(id, state);
+        for (const [id, state] of last) {
+          if (state === 'added') check(found.has(id), `seed ${seed}: ${id} was acknowledged and is gone`);
+          if (state === 'deleted') check(!found.has(id), `seed ${seed}: ${id} was deleted and is there`);
+        }
+        for (const [id, input] of found) {
+          check(last.has(id), `seed ${seed}: nobody asked for ${id}`);
+          const picture = await engine.serve({
+            method: 'GET',
+            path: new URL(input.data.image.url, 'http://x').pathname,
+          });
+          check(
+            Buffer.from(picture.body).toString('base64') === bitmap(Number(id.slice(1))),
+            `seed ${seed}: the picture of ${id} is another`,
+          );
+        }
+        await engine.close();
       }
-      await engine.close();
-    }
-  });
+    },
+  );
 });
 
 /** A picture in a format that needs no library: a BMP of 8 by 8. */

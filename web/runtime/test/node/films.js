@@ -24,7 +24,7 @@ way(async (step) => {
     return outputs.map(({ status, data }) => ({ ...status, frames: data?.frames ?? [] }));
   };
 
-  await step('two films and a GIF', async () => {
+  await step('The runtime predicts for the frames of two films and a GIF', async () => {
     const progress = [];
     const films = [base64('late.webm'), gif, base64('late.webm')];
     const [film, still, again] = await predict(films, { onFrames: (p) => progress.push(p) });
@@ -47,7 +47,7 @@ way(async (step) => {
     return `${times.length} frames`;
   });
 
-  await step('a file of the program', async () => {
+  await step('The runtime predicts for a film that the program passes as a file', async () => {
     const url = 'http://films.invalid/late';
     const file = new Blob([readFileSync(join(FILMS, 'late.webm'))]);
     const ask = async (files) => {
@@ -65,7 +65,7 @@ way(async (step) => {
     same((await ask({ [url]: large })).status.code, 31105, 'status of more than 80 MB');
   });
 
-  await step('pictures and answers of frames', async () => {
+  await step('Each frame comes with its picture and its answer', async () => {
     const url = 'http://films.invalid/late';
     const body = JSON.stringify({ inputs: [{ data: { video: { url } } }] });
     for (const [file, pictures] of [
@@ -87,7 +87,7 @@ way(async (step) => {
     }
   });
 
-  await step('a film that is no longer wanted', async () => {
+  await step('An aborted call stops the decoding of its film', async () => {
     const stop = new AbortController();
     await predict([base64('late.webm')], { signal: stop.signal, onFrames: () => stop.abort() }, 100).then(
       () => check(false, 'it was decoded'),
@@ -96,13 +96,13 @@ way(async (step) => {
     same((await predict([base64('late.webm')]))[0].code, 10000, 'status of the next one');
   });
 
-  await step('a damaged film', async () => {
+  await step('A damaged film ends with a status', async () => {
     const [{ code, details }] = await predict([base64('late.webm').slice(0, 400)]);
     same([code, details], [31300, 'video damaged: its index is missing or cannot be read'], 'status');
   });
 
   await s.close();
-  await step('without the decoding module', async () => {
+  await step('Without the decoding module, a film ends with a status', async () => {
     const base = mkdtempSync(join(tmpdir(), 'runtime-films-'));
     try {
       for (const name of readdirSync(RUNTIME))

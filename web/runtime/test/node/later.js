@@ -37,7 +37,7 @@ way(async (step) => {
   };
   const version = async () => (await call('GET', '/v2/models/mine')).model.model_version.status.code;
 
-  await step('a picture is predicted without the background', async () => {
+  await step('The engine predicts without the background', async () => {
     const { outputs } = await call('POST', `/v2/models/${general}/outputs`, {
       inputs: [{ data: { image: { base64: base64('42-lighthouse-in-the-sea.jpg') } } }],
     });
@@ -47,7 +47,7 @@ way(async (step) => {
     );
   });
 
-  await step('a training loads the background, and waits for it', async () => {
+  await step('A training loads the background and waits for it', async () => {
     const examples = { car: '27-red-sports-car.jpg', flower: '33-thistle.jpg' };
     const inputs = Object.entries(examples).map(([concept, name]) => ({
       data: {

@@ -25,7 +25,7 @@ way(async (step) => {
     }
   };
 
-  await step('in memory', async () => {
+  await step('A runtime in memory predicts, and answers no call after it was closed', async () => {
     s = await Sightline.open({ base: RUNTIME, workers: 2 });
     same([s.store, s.owner], ['memory', true], 'what is open');
     const r = await call('POST', `/v2/models/${general}/outputs`, {
@@ -52,7 +52,7 @@ way(async (step) => {
     );
   });
 
-  await step('in a folder', async () => {
+  await step('A runtime with a folder has its inputs after it was opened again', async () => {
     s = await Sightline.open({ base: RUNTIME, store: { folder }, workers: 1 });
     same(s.store, 'folder', 'store');
     const inputs = ['26-green-roadster.jpg', '33-thistle.jpg'].map((id) => ({
@@ -70,7 +70,7 @@ way(async (step) => {
     await s.close();
   });
 
-  await step('nothing is started where there is nothing', async () => {
+  await step('The runtime does not open without its files or after an abort', async () => {
     await Sightline.open({ base: join(folder, 'none') }).then(
       () => check(false, 'it opened'),
       (e) => check(/ENOENT/.test(e.message), `it says ${e.message}`),

@@ -45,7 +45,7 @@ way(async (step) => {
   const ids = (hits) => hits.map(([id]) => id);
   let before;
 
-  await step('pictures are analysed with a network', async () => {
+  await step('The runtime analyses pictures and trains a model with a network', async () => {
     await open(RUNTIME);
     const inputs = Object.entries(examples).flatMap(([id, names]) =>
       names.map((name) => ({
@@ -68,7 +68,7 @@ way(async (step) => {
     same(networks(), 1, 'stored networks');
   });
 
-  await step('another runtime answers with it', async () => {
+  await step('A runtime with another network answers with the old network at first', async () => {
     await open(next);
     same(await predictConcepts(), ['car', 'car', 'flower', 'flower'], 'concepts');
     same(ids(await vehicles()), ids(before), 'hits');
@@ -76,14 +76,14 @@ way(async (step) => {
     await s.close(); // during the re-embedding, or after it
   });
 
-  await step('and then with its own', async () => {
+  await step('The runtime answers with its own network after the re-embedding', async () => {
     await open(next);
     await until(async () => (await vehicles())[0][1] < before[0][1]);
     same(await predictConcepts(), ['car', 'car', 'flower', 'flower'], 'concepts');
     await s.close();
   });
 
-  await step('the old network is removed from the store', async () => {
+  await step('The runtime removes the old network from the store', async () => {
     await open(next);
     same(networks(), 1, 'stored networks');
     await s.close();

@@ -21,7 +21,7 @@ way(async (step) => {
     return { ...outputs[0].status, ...outputs[0].data };
   };
 
-  await step('renditions', async () => {
+  await step('The runtime makes the renditions of HEIC, AVIF and JPEG XL', async () => {
     const jpegs = await Promise.all(stills.map(({ data }) => s.rendition(new Blob([data]))));
     for (const [i, { name, rendition }] of stills.entries()) {
       same(jpegs[i].type, 'image/jpeg', `type of ${name}`);
@@ -30,7 +30,7 @@ way(async (step) => {
     return `${stills.length} pictures`;
   });
 
-  await step('predictions', async () => {
+  await step('The runtime predicts for HEIC, AVIF and JPEG XL', async () => {
     for (const { name, data } of stills) {
       const { code, details, concepts } = await predict('image', data);
       same(code, 10000, `${name}, ${details}`);
@@ -38,7 +38,7 @@ way(async (step) => {
     }
   });
 
-  await step('an animation, and a picture as a video', async () => {
+  await step('The runtime predicts for an animation, and for a picture as a video', async () => {
     const { code, details, frames } = await predict('video', animation);
     same(code, 10000, details);
     same(
@@ -49,7 +49,7 @@ way(async (step) => {
     same((await predict('video', stills[0].data)).frames.length, 1, 'frames of a picture');
   });
 
-  await step('damaged pictures', async () => {
+  await step('A damaged picture ends with a status, and later pictures have their usual bytes', async () => {
     const count = process.env.NIGHTLY ? 1000 : 40;
     const seen = {};
     for (const { name, data } of damagedStills(count)) {
@@ -63,7 +63,7 @@ way(async (step) => {
   });
   await s.close();
 
-  await step('without the modules', async () => {
+  await step('Without its decoding module, a picture ends with the name of the module', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'runtime-'));
     try {
       for (const name of readdirSync(RUNTIME))

@@ -29,7 +29,7 @@ way(async (step) => {
       [path, body(sample_ms)],
     );
 
-  await step('without a film there is no decoding module', async () => {
+  await step('A page without a film loads no decoding module', async () => {
     await page.evaluate(() => open({ store: 'memory', workers: 1 }));
     const { outputs } = await page.evaluate(
       async (path) =>
@@ -40,7 +40,7 @@ way(async (step) => {
     same(modules(), [], 'requests for the module');
   });
 
-  await step('a film', async () => {
+  await step('The page predicts for the frames of a film', async () => {
     const { status, data, progress } = await predict(500);
     same(status.code, 10000, `status, ${status.details}`);
     const times = data.frames.map(({ frame_info }) => frame_info.time);
@@ -58,12 +58,12 @@ way(async (step) => {
     return `${times.length} frames`;
   });
 
-  await step('another, with the same module', async () => {
+  await step('The page decodes another film with the same module', async () => {
     same((await predict(1000)).status.code, 10000, 'status');
     same(modules(), [1], 'requests for the module');
   });
 
-  await step('a film that is no longer wanted', async () => {
+  await step('An aborted call stops the decoding of its film', async () => {
     const name = await page.evaluate(
       async ([path, body]) => {
         const stop = new AbortController();

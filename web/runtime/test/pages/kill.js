@@ -87,8 +87,8 @@ way(async (step) => {
   };
   await startBrowser();
   for (let round = 0; round < rounds; round++) {
-    const ending = ['the page is closed', 'its process is killed', 'the browser is killed'][round % 3];
-    await step(`round ${round}: ${ending}`, async () => {
+    const ending = ['a closed page', 'a killed page', 'a killed browser'][round % 3];
+    await step(`The store has every acknowledged input after ${ending}, round ${round}`, async () => {
       const page = await browser.page();
       const { took, store } = await page.evaluate(() => open());
       check(store === 'private', `the store is ${store}`);

@@ -9,7 +9,7 @@ way(async (step) => {
   let page;
   const call = (method, path, body) => page.evaluate(([m, p, b]) => call(m, p, b), [method, path, body]);
 
-  await step('the first visit loads everything, and says how far it is', async () => {
+  await step('The first visit loads all files and reports its progress', async () => {
     page = await browser.page();
     const { stages, store, owner, took } = await page.evaluate(() => open());
     same([store, owner], ['private', true], 'what is open');
@@ -25,7 +25,7 @@ way(async (step) => {
     return `${Math.round(took)} ms, ${(loads.at(-1).allTotal / 1e6).toFixed(1)} MB`;
   });
 
-  await step('a picture is recognised', async () => {
+  await step('The page recognises a picture', async () => {
     const r = await page.evaluate(async (model) => {
       const base64 = await picture('09-sea-turtle.jpg');
       return call('POST', `/v2/models/${model}/outputs`, { inputs: [{ data: { image: { base64 } } }] });
@@ -35,7 +35,7 @@ way(async (step) => {
     check(names.includes('turtle'), `concepts are ${names}`);
   });
 
-  await step('a picture is recognised by its address', async () => {
+  await step('The page recognises a picture at a URL', async () => {
     const url = `${server.origin}/samples/38-horses-in-salzburg.jpg`;
     const r = await call('POST', `/v2/models/${general}/outputs`, { inputs: [{ data: { image: { url } } }] });
     same(r.status.code, 10000, 'status');
@@ -52,7 +52,7 @@ way(async (step) => {
     flower: ['32-purple-thistles.jpg', '33-thistle.jpg'],
   };
 
-  await step('two concepts are taught', async () => {
+  await step('The page trains two concepts', async () => {
     const added = await page.evaluate(async (examples) => {
       const inputs = [];
       for (const [id, names] of Object.entries(examples))
@@ -84,7 +84,7 @@ way(async (step) => {
       return r.outputs.map((o) => o.data.concepts[0].id);
     }, names);
 
-  await step('and told apart', async () => {
+  await step('The trained model tells the concepts apart', async () => {
     same(await predict(['27-red-sports-car.jpg', '32-purple-thistles.jpg']), ['car', 'flower'], 'concepts');
   });
 
@@ -94,13 +94,13 @@ way(async (step) => {
       return (await call('POST', '/v2/searches', { query })).hits.map((h) => h.input.id);
     }, name);
 
-  await step('similar pictures are found', async () => {
+  await step('The page finds similar pictures', async () => {
     const found = await similar('27-red-sports-car.jpg');
     same(found.length, 4, 'hits');
     same(found.slice(0, 2).sort(), examples.car, 'the nearest two');
   });
 
-  await step('hosted pictures are there', async () => {
+  await step('The runtime serves hosted pictures and their thumbnails', async () => {
     const r = await call('GET', '/v2/inputs/33-thistle.jpg');
     const { url } = r.input.data.image;
     check(url.startsWith(`${server.origin}/hosted/`), `the address is ${url}`);
@@ -121,7 +121,7 @@ way(async (step) => {
     same(results, ['image/jpeg', true, true, 404], 'what is hosted');
   });
 
-  await step('a call can be given up', async () => {
+  await step('An aborted call is rejected', async () => {
     const errors = await page.evaluate(async (model) => {
       const stop = new AbortController();
       const body = JSON.stringify({ inputs: [{ data: { image: { base64: await picture('09-sea-turtle.jpg') } } }] });
@@ -134,7 +134,7 @@ way(async (step) => {
     same(errors, ['AbortError', 'AbortError', 'TypeError'], 'what is thrown');
   });
 
-  await step('after a reload all is there, and only the manifest was asked for', async () => {
+  await step('After a reload the page has its data and requests only the manifest', async () => {
     server.requestCounts.clear();
     await page.reload();
     await page.evaluate(() => 0);
@@ -149,7 +149,7 @@ way(async (step) => {
     return `ready after ${Math.round(took)} ms`;
   });
 
-  await step('a second tab asks the first, and has the data when that is closed', async () => {
+  await step('A second tab calls the first, and has the data after the first was closed', async () => {
     const second = await browser.page();
     const { owner, store } = await second.evaluate(() => open());
     same([owner, store], [false, 'private'], 'the second tab');
@@ -161,7 +161,7 @@ way(async (step) => {
     page = second;
   });
 
-  await step('a tab that cannot load what it needs to go on says so, and opens again when it can', async () => {
+  await step('A tab that cannot load its files reports that, and opens again when it can', async () => {
     const second = await browser.page();
     await second.evaluate(() => open());
     const ended = second.evaluate(
@@ -182,7 +182,7 @@ way(async (step) => {
     page = second;
   });
 
-  await step('a service worker answers fetch', async () => {
+  await step('The service worker answers fetch', async () => {
     const results = await page.evaluate(async (general) => {
       await registerServiceWorker({ scope: '/', answer: '/local/', shell: '/shell.json' });
       if (!navigator.serviceWorker.controller)
@@ -200,7 +200,7 @@ way(async (step) => {
     same(results, [4, 10000, 404, 'main'], 'answers');
   });
 
-  await step('the runtime closes, and the service worker says that nobody is there', async () => {
+  await step('The service worker answers 503 while the runtime is closed', async () => {
     const status = await page.evaluate(async () => {
       await s.close();
       await s.fetch('/v2/inputs').then(
@@ -217,7 +217,7 @@ way(async (step) => {
     same(await page.evaluate(async () => (await fetch('/local/v2/inputs')).status), 200, 'status');
   });
 
-  await step('without a network the page starts from what is kept', async () => {
+  await step('Without a network, the page starts from its cache', async () => {
     await page.close();
     server.leave();
     page = await browser.page();

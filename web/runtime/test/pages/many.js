@@ -152,7 +152,7 @@ way(async (step) => {
   const server = await serve({ extraFolder: folder });
   const browser = await Browser.start(server.origin);
 
-  await step(`${inputCount} inputs are made`, async () => {
+  await step(`The script makes a store with ${inputCount} inputs`, async () => {
     if (!givenStore) await fill(folder);
     return readdirSync(folder)
       .map((name) => `${(statSync(join(folder, name)).size / 1e6).toFixed(1)} MB`)
@@ -160,7 +160,7 @@ way(async (step) => {
   });
 
   let page = await browser.page();
-  await step('they are put into a page', () =>
+  await step('The files of the inputs are copied into the store of a page', () =>
     page.evaluate(async () => {
       let to = await navigator.storage.getDirectory();
       for (const name of ['sightline', 'main']) to = await to.getDirectoryHandle(name, { create: true });
@@ -173,7 +173,7 @@ way(async (step) => {
   await page.evaluate(() => open());
   await page.close();
 
-  await step('opening', async () => {
+  await step('The page opens its store in time', async () => {
     const times = [];
     for (let round = 0; round < 3; round++) {
       page = await browser.page();
@@ -185,7 +185,7 @@ way(async (step) => {
     return `${Math.round(least)} ms, the goal is 3000`;
   });
 
-  await step('all are there', async () => {
+  await step('The page has all inputs and their pictures', async () => {
     const [total, pictures] = await page.evaluate(async (inputCount) => {
       const { counts } = await call('GET', '/v2/inputs/status');
       let pictures = 0;
@@ -199,7 +199,7 @@ way(async (step) => {
     same([total, pictures], [inputCount, 3 * 8016], 'inputs, and bytes of three pictures');
   });
 
-  await step('similar pictures', async () => {
+  await step('The page finds similar pictures in time', async () => {
     const [first, ...times] = await page.evaluate(async (inputCount) => {
       const times = [];
       for (let round = 0; round < 60; round++) {
@@ -217,7 +217,7 @@ way(async (step) => {
     return `${middle.toFixed(1)} ms in the middle, ${times[0].toFixed(1)} at least, ${first.toFixed(1)} the first; the goal is 20`;
   });
 
-  await step('memory', async () => {
+  await step('The page needs at most 500 MB of memory', async () => {
     await page.evaluate(async () => {
       const base64 = await picture('09-sea-turtle.jpg');
       await call('POST', '/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs', {

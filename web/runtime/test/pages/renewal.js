@@ -34,7 +34,7 @@ way(async (step) => {
     });
   let before;
 
-  await step('pictures are analysed with a network', async () => {
+  await step('The page analyses pictures with a network', async () => {
     await open('/runtime/');
     await page.evaluate(async (names) => {
       const inputs = await Promise.all(
@@ -50,7 +50,7 @@ way(async (step) => {
     await close();
   });
 
-  await step('a page with another network answers with it, and then with its own', async () => {
+  await step('A page with another network answers with the old network at first, and then with its own', async () => {
     await open('/lent/');
     same(await networks(), 2, 'stored networks');
     for (;;) {
@@ -62,7 +62,7 @@ way(async (step) => {
     await close();
   });
 
-  await step('the old network is removed from the store', async () => {
+  await step('The page removes the old network from the store', async () => {
     await open('/lent/');
     same(await networks(), 1, 'stored networks');
     const hits = await vehicles();

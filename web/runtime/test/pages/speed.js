@@ -15,7 +15,7 @@ way(async (step) => {
   let page = await browser.page();
   await page.evaluate(() => open({ store: 'memory' }));
 
-  await step('ready to predict, from what is kept', async () => {
+  await step('The page is ready to predict from its cache in time', async () => {
     let least = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 3; round++) {
       await page.close();
@@ -53,23 +53,23 @@ way(async (step) => {
       return { least: times[0], median: times[rounds >> 1], size: blob.size };
     })();
 
-  await step('a picture of a phone, 12 megapixels, from file to concepts', async () => {
+  await step('The page predicts for a picture of 12 MP in time', async () => {
     const { least, size } = await page.evaluate(predict, [general, [4032, 3024], 5]);
     return `${hold(least, 600)}, ${(size / 1e6).toFixed(1)} MB`;
   });
 
-  await step('a picture', async () => {
+  await step('The page predicts for a sample', async () => {
     const { least, median } = await page.evaluate(predict, [general, undefined, 30]);
     return `${least.toFixed(1)} ms at least, ${median.toFixed(1)} in the middle`;
   });
 
-  await step('a webcam', async () => {
+  await step('The page predicts five times a second for pictures of a webcam', async () => {
     const { median } = await page.evaluate(predict, [general, [640, 480], 20]);
     check((1000 / median) * slack >= 5, `${(1000 / median).toFixed(1)} results a second, the goal is 5`);
     return `${(1000 / median).toFixed(1)} results a second, the goal is 5`;
   });
 
-  await step('a training of two concepts with ten pictures each', async () => {
+  await step('The page trains two concepts with ten pictures each in time', async () => {
     const took = await page.evaluate(async () => {
       const list = await (await fetch('/samples/credits.tsv')).text();
       const names = [...list.matchAll(/^(\d\d-\S+\.jpg)/gm)].map((m) => m[1]).slice(0, 20);

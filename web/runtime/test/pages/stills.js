@@ -29,22 +29,22 @@ way(async (step) => {
       'renditions',
     );
 
-  await step('without such a picture there is no decoding module', async () => {
+  await step('A page without a HEIC, AVIF or JPEG XL loads no decoding module', async () => {
     await page.evaluate(() => open({ store: 'memory', workers: 2 }));
     same([requests('ffmpreg'), requests('jpegxl')], [[], []], 'requests for the modules');
   });
 
-  await step('HEIC and AVIF', async () => {
+  await step('The page decodes HEIC and AVIF with one module', async () => {
     await checkRenditions(stills.filter(({ name }) => !name.endsWith('.jxl')));
     same([requests('ffmpreg'), requests('jpegxl')], [[1], []], 'requests for the modules');
   });
 
-  await step('JPEG XL, and the others again', async () => {
+  await step('The page decodes JPEG XL with another module', async () => {
     await checkRenditions(stills);
     same([requests('ffmpreg'), requests('jpegxl')], [[1], [1]], 'requests for the modules');
   });
 
-  await step('damaged pictures', async () => {
+  await step('A damaged picture ends with a status, and later pictures have their usual bytes', async () => {
     const seen = {};
     for (const { name, data } of damagedStills(1000)) {
       const body = JSON.stringify({ inputs: [{ data: { image: { base64: data.toString('base64') } } }] });

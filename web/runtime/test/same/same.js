@@ -54,7 +54,7 @@ way(async (step) => {
   };
   const all = createHash('sha256');
   for (const [name, model] of Object.entries(models))
-    await step(`${name}: ${pictures.length} pictures`, async () => {
+    await step(`The hosts give equal answers of the model ${name} for ${pictures.length} pictures`, async () => {
       for (const { name: picture, data: bytes } of pictures) {
         const body = JSON.stringify({ inputs: [{ data: { image: { base64: bytes.toString('base64') } } }] });
         const answers = await Promise.all(Object.values(hosts).map((ask) => ask(`/v2/models/${model}/outputs`, body)));
@@ -74,7 +74,7 @@ way(async (step) => {
     : [];
   for (const row of outcomes) {
     const [film, code] = row.split('\t');
-    await step(film, async () => {
+    await step(`The hosts give equal answers for ${film}`, async () => {
       const base64 = readFileSync(join(films, film)).toString('base64');
       const body = JSON.stringify({ inputs: [{ data: { video: { base64 } } }] });
       const seen = {};
@@ -92,7 +92,7 @@ way(async (step) => {
       all.update(seen.origin);
     });
   }
-  await step('which is all of it', async () => {
+  await step('The hosts have compared forty pictures or more', async () => {
     same(pictures.length >= 40, true, 'forty pictures or more');
     return `SHA-256 ${all.digest('hex').slice(0, 16)}`;
   });

@@ -15,7 +15,7 @@ const { features } = feature(topology, topology.objects.countries) as unknown as
 const longest = (line: Position[]) =>
   Math.max(...line.map((at, i) => (i ? Math.abs((at[0] as number) - (line[i - 1]?.[0] as number)) : 0)));
 
-test('no coast runs around the world', () => {
+test('no line of a coast crosses the whole map', () => {
   const coast = mesh(topology, topology.objects.countries, (a, b) => a === b);
   assert.ok(coast.coordinates.some((line) => longest(line) > 180)); // in the original atlas
   const cut = cutLines(coast);
@@ -23,7 +23,7 @@ test('no coast runs around the world', () => {
   assert.ok(cut.coordinates.length > coast.coordinates.length);
 });
 
-test('a country beyond 180° is in parts, and holes stay in theirs', () => {
+test('a country beyond 180° is cut into parts, and holes stay in their part', () => {
   const cutByName = (name: string) => {
     const one = features.find((f) => f.properties?.name === name);
     assert.ok(one, name);

@@ -6,7 +6,7 @@ import { areaOf, around, asOther, away, handles, line, moveHandle, outline } fro
 
 const circle: Within = { kind: 'within', latitude: 46.67, longitude: 11.16, radius: 220, unit: 'km' };
 
-test('a circle is as far from its middle everywhere', () => {
+test('every point of a circle has the same distance from its middle', () => {
   for (const at of outline(circle)) assert.ok(Math.abs(distance(circle, at) - 220) < 0.01);
   const [middle, edge] = handles(circle);
   assert.equal(middle.latitude, circle.latitude);
@@ -17,7 +17,7 @@ test('a circle is as far from its middle everywhere', () => {
   assert.deepEqual(moved, { ...circle, latitude: 10.1235, longitude: 20 });
 });
 
-test('a box keeps the corner across', () => {
+test('moving a corner of a box keeps the opposite corner', () => {
   const box = asOther(circle);
   assert.ok(box.kind === 'box' && contains(box, circle));
   const to = { latitude: 50, longitude: 20 };
@@ -40,7 +40,7 @@ test('a box never crosses the antimeridian', () => {
   if (box.kind === 'box') assert.deepEqual(box.corners[0].longitude, 180);
 });
 
-test('areas', () => {
+test('the area around places is the smallest box', () => {
   assert.deepEqual(around([]), undefined);
   assert.deepEqual(
     around([
@@ -61,7 +61,7 @@ test('areas', () => {
   assert.ok(west > 8 && west < 8.4 && east > 13.9 && east < 14.3, `${west} ${east}`);
 });
 
-test('a view of an area', () => {
+test('the view of an area has its centre and shows all of it', () => {
   const { centre, zoom } = showing([40, 0, 50, 20], 600, 400);
   assert.equal(centre.longitude, 10);
   assert.ok(centre.latitude > 45 && centre.latitude < 45.5);
@@ -75,7 +75,7 @@ test('a view of an area', () => {
   assert.equal(within(181), -179);
 });
 
-test('what is behind the globe is not drawn', () => {
+test('points behind the globe are not drawn', () => {
   const spots = [
     { x: 0, y: 0, visible: true },
     { x: 1, y: 1, visible: false },

@@ -5,7 +5,7 @@ import { subject } from './auditText';
 const [me, app, other] = ['a', 'b', 'c'].map((digit) => digit.repeat(32)) as [string, string, string];
 const apps = [{ id: app, name: 'Orchard' }];
 
-test('the subject of an action is a name; only what no longer exists has its id', () => {
+test('the subject of an action is a name, or an ID if it no longer exists', () => {
   assert.equal(subject(me, me, apps), '');
   assert.equal(subject('', me, apps), '');
   assert.equal(subject(app, me, apps), 'Orchard');

@@ -5,7 +5,7 @@ import { own } from './calls';
 const key = '0123456789abcdef0123456789abcdef';
 const headers = (Authorization?: string): Record<string, string> => (Authorization ? { Authorization } : {});
 
-test('a call stays on this server', () => {
+test('a call goes only to this server', () => {
   for (const url of ['/v2/models', 'https://here.test/v2/models', 'v2/models']) {
     assert.equal(own({ url, headers: headers() }, 'https://here.test').url, url);
   }
@@ -20,14 +20,14 @@ test('a call stays on this server', () => {
   }
 });
 
-test('no cookie goes with it', () => {
+test('a call has no cookie', () => {
   assert.equal(
     own({ url: '/v2', headers: headers(), credentials: 'include' }, 'https://here.test').credentials,
     'omit',
   );
 });
 
-test('a bare key becomes a credential', () => {
+test('a key without a scheme becomes a credential', () => {
   const sentHeader = (authorization: string) =>
     own({ url: '/v2', headers: headers(authorization) }, 'https://here.test').headers.Authorization;
   assert.equal(sentHeader(key), `Key ${key}`);

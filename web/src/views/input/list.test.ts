@@ -25,7 +25,7 @@ function applicationOf(total: number, requests: string[]): Application {
   } as unknown as Application;
 }
 
-test('the newest stands first, and its neighbours beside it', async () => {
+test('the newest input is first, and each position has its neighbours', async () => {
   const requests: string[] = [];
   const list = new List(applicationOf(100_000, requests), []);
   assert.deepEqual(await list.positionOf('p99999', 0), {
@@ -42,14 +42,14 @@ test('the newest stands first, and its neighbours beside it', async () => {
   assert.ok(requests.length < 20, `${requests.length} calls`);
 });
 
-test('what ranks stands as it was found', async () => {
+test('inputs of a ranking keep the order of the hits', async () => {
   const list = new List(applicationOf(250, []), [{ kind: 'similar', id: 'p0' }]);
   const position = await list.positionOf('p120', undefined);
   assert.deepEqual([position?.at, position?.before?.id, position?.after?.id], [120, 'p119', 'p121']);
   assert.equal(await list.positionOf('gone', 7), undefined);
 });
 
-test('what only filters is turned round', async () => {
+test('inputs of a filter are listed newest first', async () => {
   const list = new List(applicationOf(3, []), [{ kind: 'metadata', json: { a: 1 } }]);
   assert.deepEqual((await list.positionOf('p1', undefined))?.after?.id, 'p0');
 });

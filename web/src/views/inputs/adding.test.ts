@@ -52,7 +52,7 @@ async function addPicture(app: ReturnType<typeof applicationOf>) {
   return adding.entries[0];
 }
 
-test('the origin is not asked about an input before it has the input', async () => {
+test('the page asks the origin about an input only after the origin has it', async () => {
   const app = applicationOf();
   const entry = await addPicture(app);
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
@@ -63,7 +63,7 @@ test('the origin is not asked about an input before it has the input', async () 
   assert.deepEqual([app.requestCount, entry.twin], [1, { tier: 're_encoded', id: 'older' }]);
 });
 
-test('the answer of the copy stays where the origin is out of reach', async () => {
+test('the answer of the replica stays while the origin is unreachable', async () => {
   const app = applicationOf();
   const entry = await addPicture(app);
   app.arrive(false);

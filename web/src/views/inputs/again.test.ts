@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { retryQueue } from './again';
 import type { Input } from './calls';
 
-test('inputs that are added again are remembered by a page whose browser stores nothing', () => {
+test('a page remembers inputs to add again, even if its browser stores nothing', () => {
   Object.defineProperty(globalThis, 'localStorage', {
     get: () => {
       throw new DOMException('storage is off', 'SecurityError');

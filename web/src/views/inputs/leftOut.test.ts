@@ -20,16 +20,16 @@ interface Golden {
 const golden: Golden = JSON.parse(await readFile('../origin/server/collection/testdata/leftout.json', 'utf8'));
 const bytesOf = (hex: string) => Uint8Array.from(hex.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16));
 
-test('the import of the pages leaves out the files of the import command', () => {
+test('the import of the pages leaves out the same files as the import command', () => {
   assert.deepEqual(table, golden.table);
   for (const [path, reason] of golden.paths) assert.equal(reasonFor(path) ?? '', reason, path);
 });
 
-test('the first bytes of a file have the kind of the import command', () => {
+test('the first bytes of a file give the same kind as in the import command', () => {
   for (const { name, hex, kind } of golden.files) assert.equal(kindOf(bytesOf(hex)) ?? '', kind, name);
 });
 
-test('the names in a zip are those of the import command', async () => {
+test('the names in a zip are the same as in the import command', async () => {
   assert.ok(golden.names.length > 15);
   for (const { want, error, made_by, ...entry } of golden.names) {
     const files = await unzip(zipOf([{ ...entry, madeBy: made_by, text: 'picture' }]));

@@ -90,7 +90,7 @@ test('a file or folder of a drop that the browser cannot read does not end the w
   );
 });
 
-test('lines are inputs as the interface takes them, or flat', async () => {
+test('lines are inputs in the form of the API or in a flat form', async () => {
   const lines = [
     '{"id":"a","url":"https://x/a.jpg"}',
     '{"data":{"image":{"url":"https://x/b.jpg","crop":[0,0,1,0.5]},"concepts":[{"id":"dog","value":false},"cat"],"metadata":{"n":7}}}',
@@ -118,7 +118,7 @@ test('lines are inputs as the interface takes them, or flat', async () => {
   assert.ok(result[3]?.problem && result[4]?.problem);
 });
 
-test('rows of a table are inputs, with columns as the import of the command line has them', async () => {
+test('rows of a table are inputs, with the columns of the import command', async () => {
   const rows =
     'id,url,concepts,not_concepts,lat,lon,metadata.shelf.row\na,https://x/a.jpg,cat; dog,bird,48.1,11.6,7\nb,https://x/b.jpg,,,,,north\n';
   const result = await all(file('list.csv', rows));
@@ -139,7 +139,7 @@ test('rows of a table are inputs, with columns as the import of the command line
   ]);
 });
 
-test('spreadsheets write semicolons, tabs, decimal commas, byte order marks and UTF-16', async () => {
+test('tables with semicolons, tabs, decimal commas, byte order marks and UTF-16 are read', async () => {
   const cells = ['id', 'url', 'concepts', 'lat', 'lon', 'metadata.note'];
   const values = ['a', 'https://x/a.jpg', '"cat;dog"', '47,5', '-12.25', '"Größe, 1,5"'];
   const table = (separator: string) => `${cells.join(separator)}\r\n${values.join(separator)}\r\n`;
@@ -191,7 +191,7 @@ test('spreadsheets write semicolons, tabs, decimal commas, byte order marks and 
   }
 });
 
-test('an archive is a folder, packed; a text is addresses', async () => {
+test('an archive is read like a folder, and a text is read as URLs', async () => {
   const packed = zipOf([
     { name: 'p/1.jpg', text: picture() },
     { name: 'p/1.jpg', text: picture('other') },
@@ -222,7 +222,7 @@ test('an archive is a folder, packed; a text is addresses', async () => {
   ]);
 });
 
-test('the samples bring whose they are and where they lie, and end where one is not to be had', async (t) => {
+test('the samples have their authors and locations, and end at one that cannot be loaded', async (t) => {
   let served = Number.POSITIVE_INFINITY;
   t.mock.method(globalThis, 'fetch', async (path: string) => {
     if (!served--) throw new TypeError('not reached');

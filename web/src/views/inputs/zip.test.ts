@@ -31,7 +31,7 @@ test('an entry that unpacks to more than the limit fails', async () => {
   assert.equal((await file?.start(1024))?.length, 1024);
 });
 
-test('a file that is no zip, or lacks its end, is damaged', async () => {
+test('a file that is not a zip, or lacks its end, is damaged', async () => {
   await assert.rejects(unzip(new Blob(['no zip'])), isProblem('damaged'));
   const whole = zipOf([{ name: 'a', text: long }]);
   await assert.rejects(unzip(whole.slice(0, whole.size - 30)), isProblem('damaged'));

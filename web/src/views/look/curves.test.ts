@@ -26,7 +26,7 @@ test('a curve keeps its place while others come and go', () => {
   assert.deepEqual(assignSlots(['a', 'b', 'c'], ['d', 'c', 'a']), ['a', 'd', 'c']);
 });
 
-test('values of concepts, and where they are at a limit or above it', () => {
+test('the values of a concept give the ranges at or above a limit', () => {
   assert.deepEqual(valuesOf(frames, 'tram'), [0.9, 0.8, 0]);
   assert.deepEqual(rangesAbove([0.3, 0.9, 0.2, 0.1, 0.3], 0.3), [
     [0, 1],
@@ -35,7 +35,7 @@ test('values of concepts, and where they are at a limit or above it', () => {
   assert.deepEqual(rangesAbove([0, 0.29], 0.3), []);
 });
 
-test('a path has a point for each frame that has come, and the last lasts', () => {
+test('a path has a point for each received frame, and continues the last one', () => {
   assert.equal(pathOf([1, 0.5], 4), 'M0 0L0.25 0.5L0.5 0.5');
   assert.equal(pathOf([1 / 3], 1), 'M0 0.6667L1 0.6667');
   assert.equal(pathOf([], 4), '');
@@ -56,7 +56,7 @@ const gif = (pictures: number) => {
 };
 const webp = (flags: number) => new Uint8Array([...new TextEncoder().encode('RIFF....WEBPVP8X....'), flags, 0, 0, 0]);
 
-test('videos are told by type, by name where no type is known, and by more than one picture', async () => {
+test('videos are recognised by type, by name if the type is unknown, and by more than one picture', async () => {
   const file = (name: string, type: string, bytes = new Uint8Array([1])) => new File([bytes], name, { type });
   for (const [name, type, is] of [
     ['a.mp4', 'video/mp4', true],

@@ -40,7 +40,7 @@ const ok = { status: { code: 10000, description: 'Ok' } };
 const version = (code: number) =>
   [200, { ...ok, model_version: { id: 'v', status: { code, description: 'd' } } }] as [number, object];
 
-test('a prediction asks for its language, and only where there is one', async () => {
+test('a prediction requests its language only if the model has languages', async () => {
   const concepts = [{ id: 'ai_1', name: 'Vogel', value: 0.9 }];
   const { ask, requests } = answers(
     [200, { ...ok, outputs: [{ data: { concepts } }] }],
@@ -61,7 +61,7 @@ test('a prediction asks for its language, and only where there is one', async ()
   ]);
 });
 
-test('a failure says what is wrong with the picture, where that is told', async () => {
+test('a failure has the status of the picture if the answer has one', async () => {
   const cases: [[number, object], number, number][] = [
     [[400, { status: { code: 10020 }, inputs: [{ status: { code: 30101 } }] }], 400, 30101],
     [[400, { status: { code: 10020 }, outputs: [{ status: { code: 30300 } }] }], 400, 30300],
@@ -82,7 +82,7 @@ test('a failure says what is wrong with the picture, where that is told', async 
   await assert.rejects(ended.embed(''), /closed/);
 });
 
-test('a picture that is kept already only gets its concept', async () => {
+test('a picture that is already stored only gets its concept', async () => {
   const existsAnswer: [number, object] = [400, { status: { code: 10020 }, inputs: [{ status: { code: 30100 } }] }];
   const input = (concept?: string) => ({
     id: 'p',
@@ -115,7 +115,7 @@ test('a picture that is kept already only gets its concept', async () => {
   await assert.rejects(new Calls(refused.ask).save('p', 'Bee', 'AA=='), Failure);
 });
 
-test('all kept pictures are read, however many pages they take', async () => {
+test('all stored pictures are read, over several pages', async () => {
   const inputsOf = (n: number) =>
     Array.from({ length: n }, (_, i) => ({ id: `${n}-${i}`, data: { image: { url: '/hosted/1' } } }));
   const { ask, requests } = answers([200, { ...ok, inputs: inputsOf(200) }], [200, { ...ok, inputs: inputsOf(3) }]);
@@ -126,7 +126,7 @@ test('all kept pictures are read, however many pages they take', async () => {
   );
 });
 
-test('what was taught is told from what others named', async () => {
+test('custom concepts are told apart from other concepts', async () => {
   const concepts = [
     { id: 'taught-2', name: 'Cup' },
     { id: 'a', name: 'a' },
@@ -140,7 +140,7 @@ test('what was taught is told from what others named', async () => {
   ]);
 });
 
-test('training waits for its end, and says when that is a bad one', async () => {
+test('a training is awaited, and a failed one is an error', async () => {
   const newVersion: [number, object] = [200, { ...ok, model: { model_version: { id: 'v' } } }];
   const pen = { id: 'taught-1', name: 'Pen' };
   let pauses = 0;
@@ -177,7 +177,7 @@ test('training waits for its end, and says when that is a bad one', async () => 
   );
 });
 
-test('a model that is not there has learned nothing', async () => {
+test('a missing model is not trained', async () => {
   assert.equal(await new Calls(answers([404, { status: { code: 11101 } }]).ask).isTrained(), false);
   const versions = (...codes: number[]) =>
     [200, { ...ok, model_versions: codes.map((code) => ({ status: { code } })) }] as [number, object];
@@ -186,7 +186,7 @@ test('a model that is not there has learned nothing', async () => {
   await assert.rejects(new Calls(answers([500, { status: { code: 11111 } }]).ask).isTrained(), Failure);
 });
 
-test('a receipt is of what the places agree on, in English', async () => {
+test('a receipt has the parts on which the hosts agree, in English', async () => {
   const vector = [0.1, -0.25, 1e-7];
   const concepts = (app_id: string | null) => [{ id: 'ai_1', name: 'bird', value: 0.98, app_id }];
   const place = (app_id: string | null, v = vector) =>
@@ -216,7 +216,7 @@ test('a receipt is of what the places agree on, in English', async () => {
   assert.equal(shortHash(full.embedding), '9f3c 41aa 07de b215');
 });
 
-test('an address means a server of this machine, or none', () => {
+test('only an address of this machine is a server', () => {
   const cases: [string, string | undefined][] = [
     ['127.0.0.1:8081', 'http://127.0.0.1:8081'],
     [' localhost:8081/v2 ', 'http://localhost:8081'],
@@ -253,7 +253,7 @@ test('the samples are those with credits, and every lesson is among them', () =>
   assert.equal(new Set(taught).size, taught.length);
 });
 
-test('time that is left, from how it went', () => {
+test('the remaining time follows from the progress', () => {
   const at = (ms: number, done: number) => ({ at: ms, done });
   assert.equal(secondsLeft(at(0, 0), at(1000, 25), 100), 3);
   assert.equal(secondsLeft(at(0, 0), at(400, 25), 100), undefined);
@@ -262,7 +262,7 @@ test('time that is left, from how it went', () => {
   assert.equal(secondsLeft(at(0, 90), at(1000, 95), 100), 1); // the 90 before the first mark do not count for the speed
 });
 
-test('time that is left, of work that becomes slower', () => {
+test('the remaining time follows the recent speed', () => {
   let marks: readonly ProgressMark[] = [];
   const at = (ms: number) => ({ at: ms, done: ms < 10_000 ? ms / 20_000 : 0.5 + (ms - 10_000) / 50_000 });
   for (let ms = 0; ms <= 20_000; ms += 500) marks = lately(marks, at(ms));
@@ -275,7 +275,7 @@ test('time that is left, of work that becomes slower', () => {
   assert.ok(left > 15 && left < 60, `${left} s are left`);
 });
 
-test('results a second, of the last two seconds', () => {
+test('the rate counts the results of the last two seconds', () => {
   assert.equal(rate([], 0), 0);
   assert.equal(rate([5], 5), 0);
   assert.equal(rate([0, 100, 200, 300], 300), 10);

@@ -38,13 +38,13 @@ function loading() {
   };
 }
 
-test('without the choice no picture is sent before the recogniser is open', async () => {
+test('no picture is sent to the server unless the person chose that', async () => {
   const { look, sent } = loading();
   await look.show(picture);
   assert.deepEqual([look.predictions, look.failure, sent], [undefined, undefined, []]);
 });
 
-test('the server answers until the recogniser can', async () => {
+test('the server answers until the recogniser has loaded', async () => {
   const { look, sent, use, ready } = loading();
   use();
   await look.show(picture);

@@ -20,7 +20,7 @@ const [queued, trained] = [21103, 21100];
 const marked = { models: new Map([['m', 'queued' as const]]), inputs: new Map(), concepts: new Map() };
 const none = { models: new Map(), inputs: new Map(), concepts: new Map() };
 
-test('how far a training is, is asked of who trains', async () => {
+test('the progress of a training comes from the host that trains', async () => {
   const tests = [
     { name: 'the copy trains', copy: place(queued, 0.5), origin: place(queued), want: ['device', 0.5], asks: 0 },
     { name: 'the origin trains', copy: place(queued), origin: place(queued, 0.25), want: ['origin', 0.25], asks: 1 },
@@ -59,7 +59,7 @@ test('how far a training is, is asked of who trains', async () => {
   }
 });
 
-test('what answers itself is believed', async () => {
+test('a host that answers by itself is not compared with another', async () => {
   const origin = place(queued, 0.75);
   const app = { ask: origin.ask, askRemote: origin.ask, by: 'origin' as const, offline: false, marks: none };
   const { version, by } = await readVersion(app, 'm', 'v');

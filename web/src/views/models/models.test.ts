@@ -6,7 +6,7 @@ import { confusion, uncheckedConcepts, weakest } from './weak';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
 
-test('versions are numbered in their order, and one that failed takes no number', () => {
+test('versions are numbered in their order, and a failed one has no number', () => {
   const newestFirst = [at('d', 21103), at('c', 21111), at('b', 21100), at('a', 21100)];
   assert.deepEqual(
     numberVersions(newestFirst).map((v) => [v.id, v.number]),
@@ -19,7 +19,7 @@ test('versions are numbered in their order, and one that failed takes no number'
   );
 });
 
-test('a version that was trained without a labelled picture says so in its details', () => {
+test('the details of a version show that it was trained without a labelled picture', () => {
   assert.equal(isWithoutLabels(at('a', 21100)), false);
   const withDetails = (code: number) => ({ id: 'b', status: { code, details: 'No picture is labelled.' } }) as Version;
   assert.deepEqual([21100, 21111].map(withDetails).map(isWithoutLabels), [true, false]);
@@ -30,7 +30,7 @@ const since = (new_inputs: number, corrected_inputs: number) => ({
   since: { version_id: 'v1', new_inputs, corrected_inputs },
 });
 
-test('a version has learned from pictures that were new and from labels that were corrected', () => {
+test('a version has the numbers of its new pictures and corrected labels', () => {
   assert.deepEqual(trainingChanges(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // six were added and two removed
   assert.deepEqual(trainingChanges(metricsOf(8, since(0, 2)), metricsOf(8)), { more: 0, corrected: 2 });
   assert.deepEqual(trainingChanges(metricsOf(7, since(0, 0)), metricsOf(8)), { more: -1, corrected: 0 });
@@ -38,7 +38,7 @@ test('a version has learned from pictures that were new and from labels that wer
   assert.deepEqual(trainingChanges(metricsOf(9), undefined), { more: 0, corrected: 0 });
 });
 
-test('precision and recall are those at the cut-off, and at one value for all where no cut-off is told of', () => {
+test('precision and recall are read at the cut-off, or at one value for all without cut-offs', () => {
   const curve = { precision: [0.5], recall: [0.25], thresholds: [0.4] };
   const older = { precision_recall_curve: curve };
   const concepts = [{ id: 'a', cut_off: 0.3, precision: 1, recall: 0.75 }, { id: 'b' }];
@@ -52,7 +52,7 @@ test('precision and recall are those at the cut-off, and at one value for all wh
   });
 });
 
-test('a cut-off does not keep its promise where cross-validation supports less', () => {
+test('a cut-off misses its promise if cross-validation supports less', () => {
   const metricsNamed = (name: string) => ({ concept: { id: name, name } });
   const concepts = [{ id: 'a', supported_precision: 0.59 }, { id: 'b', supported_precision: 0.9 }, { id: 'c' }];
   const binary_metrics = ['Bird', 'Bee', 'Bat'].map(metricsNamed);
@@ -94,7 +94,7 @@ const metrics = {
   sightline: { confusion_counts: [3, 1, 2, 5], min_checked_pictures: 4 },
 } as unknown as Metrics;
 
-test('the labels to check are those of the evaluation, each with the label and the prediction of its picture', () => {
+test('each label to check has the label and the prediction of its picture', () => {
   assert.deepEqual(
     weakest(metrics).map((w) => [w.input, w.concept.id, w.yes, w.shows, w.predicted.id]),
     [

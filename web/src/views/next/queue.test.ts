@@ -39,7 +39,7 @@ function applicationOf(total: number) {
 const queueOf = (app: ReturnType<typeof applicationOf>) => new Queue(app as unknown as Application, 'ripeness');
 const shownId = (queue: Queue): string | undefined => queue.now?.id;
 
-test('200 pictures by 200 keys: each is stored before the next is shown', async () => {
+test('200 keys label 200 pictures, and each label is stored before the next picture is shown', async () => {
   const app = applicationOf(200);
   const queue = queueOf(app);
   await queue.more();
@@ -57,7 +57,7 @@ test('200 pictures by 200 keys: each is stored before the next is shown', async 
   assert.equal(queue.labelledCount, 200);
 });
 
-test('what could not be stored is not said, and its picture stays', async () => {
+test('a label that could not be stored does not count, and its picture stays', async () => {
   const app = applicationOf(3);
   const queue = queueOf(app);
   await queue.more();
@@ -68,7 +68,7 @@ test('what could not be stored is not said, and its picture stays', async () => 
   assert.equal((queue.state.failure as Error).message, 'full');
 });
 
-test('the last word is taken back, wherever the person has gone since', async () => {
+test('the last label is undone, even if the person has moved on', async () => {
   const app = applicationOf(60);
   const queue = queueOf(app);
   await queue.more();
@@ -85,7 +85,7 @@ test('the last word is taken back, wherever the person has gone since', async ()
   assert.equal(await queue.undo(), false);
 });
 
-test('pictures that were passed over do not hide those behind them', async () => {
+test('skipped pictures do not hide the pictures after them', async () => {
   const queue = queueOf(applicationOf(60));
   await queue.more();
   for (let n = 0; n < 60; n++) {
@@ -98,7 +98,7 @@ test('pictures that were passed over do not hide those behind them', async () =>
   assert.equal(shownId(queue), 'p59');
 });
 
-test('what was said before the tab was killed is not asked again', async () => {
+test('pictures that were labelled before the tab was killed are not shown again', async () => {
   const app = applicationOf(10);
   const before = queueOf(app);
   await before.more();

@@ -48,7 +48,7 @@ test('the newest inputs come first, over the border of a page', async () => {
   }
 });
 
-test('labels are given in one write and taken back in another', async () => {
+test('labels are added in one write and removed in another', async () => {
   const { calls, written } = copyOf(1);
   await calls.label('p', [
     { id: 'ripe', name: 'Ripe', value: 1 },
@@ -73,7 +73,7 @@ test('labels are given in one write and taken back in another', async () => {
   ]);
 });
 
-test('what a conflict is about may be gone, or never was', async () => {
+test('the object of a conflict may be deleted or missing', async () => {
   const { calls } = copyOf(1);
   const operation = { writer: '2', seq: 1, at: '', kind: 'input_labels' };
   assert.deepEqual(await calls.inForce({ ...operation, input_id: 'x' }), { is: 'gone' });

@@ -14,7 +14,7 @@ test('a digest has the epoch, the entry and the hash', () => {
   });
 });
 
-test('what is no digest is none', () => {
+test('bytes other than a digest are refused', () => {
   for (const message of [
     [1, 10, 16, 1],
     [1, 16, 0x80],
@@ -25,7 +25,7 @@ test('what is no digest is none', () => {
   }
 });
 
-test('two places of a log are not compared', () => {
+test('digests at two positions of a log are not compared', () => {
   const one = { epoch: 'e', seq: 3, digest: 'r' };
   assert.equal(compare(one, { ...one }), 'equal');
   assert.equal(compare(one, { ...one, digest: 's' }), 'differ');

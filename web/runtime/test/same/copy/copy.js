@@ -97,7 +97,7 @@ export async function copies(step, server, browser) {
     }, 'the copy is at the entry that the origin is at');
   };
 
-  await step('a page joins, and has what the origin has', async () => {
+  await step('A page joins, and its replica equals the origin', async () => {
     const inputs = ['33-thistle.jpg', '27-red-sports-car.jpg'].map((id) => ({
       id,
       data: { image: { base64: base64(id) }, concepts: [{ id: 'flower', value: Number(id === '33-thistle.jpg') }] },
@@ -124,7 +124,7 @@ export async function copies(step, server, browser) {
     return (await ask('POST', '/v2/searches', { query })).hits.map((h) => h.input.id);
   };
 
-  await step('what either writes, both have', async () => {
+  await step('Page and origin get the writes of each other', async () => {
     await atOrigin('PATCH', '/v2/inputs', {
       action: 'merge',
       inputs: [{ id: '33-thistle.jpg', data: { metadata: { from: 'origin' } } }],
@@ -144,7 +144,7 @@ export async function copies(step, server, browser) {
     same(Buffer.from(await picture.arrayBuffer()).equals(readFileSync(join(SAMPLES, id))), true, 'the picture there');
   });
 
-  await step('without a network everything goes on, and outlives the page', async () => {
+  await step('Without a network, the page writes and trains, and has everything after a reload', async () => {
     await page.evaluate(() => registerServiceWorker({ scope: '/', answer: '/local/', shell: '/shell.json' }));
     server.leave();
     await until(async () => (await status()).phase === 'connecting', 'the page knows that it is alone');
@@ -185,7 +185,7 @@ export async function copies(step, server, browser) {
     return `${queuedCount} operations`;
   });
 
-  await step('a person works offline for as long as she likes, and is told what came of it', async () => {
+  await step('The page stays offline as long as the person wants, and then reports a conflict', async () => {
     await page.evaluate(() => s.sync.offline(true));
     same((await status()).phase, 'unreachable', 'phase');
     same((await call('DELETE', '/v2/inputs/32-purple-thistles.jpg')).status.code, 10000, 'deleting');
@@ -209,7 +209,7 @@ export async function copies(step, server, browser) {
     await until(() => page.evaluate(() => statuses.at(-1)?.conflicts === 0), 'the page is told that it is over');
   });
 
-  await step('when the tab that keeps it is closed, another goes on', async () => {
+  await step('When the tab with the replica is closed, another tab continues', async () => {
     const second = await browser.page();
     same((await second.evaluate(openCopy, [app, `Key ${key}`])).owner, false, 'owner');
     await page.evaluate(() => s.sync.offline(true));
@@ -224,7 +224,7 @@ export async function copies(step, server, browser) {
     same((await atOrigin('GET', '/v2/inputs/26-green-roadster.jpg')).http, 404, 'status at the origin');
   });
 
-  await step('operations of every kind fold to the state of the origin', async () => {
+  await step('Operations of every kind give the replica the state of the origin', async () => {
     const change = (action, list) => ({ action, ...list });
     const input = (id, data) => ({ inputs: [{ id, data }] });
     const conceptData = (...ids) => ({ concepts: ids.map((id) => ({ id })) });
@@ -290,7 +290,7 @@ export async function copies(step, server, browser) {
     await agree();
   });
 
-  await step('a page of another site keeps a copy too', async () => {
+  await step('A page of another site has a replica too', async () => {
     const other = await browser.page();
     const head = await other.evaluate(
       async ([origin, app, authorization]) => {
@@ -311,7 +311,7 @@ export async function copies(step, server, browser) {
     await other.close();
   });
 
-  await step('a deleted application leaves nothing', async () => {
+  await step('The replica of a deleted application has no data left', async () => {
     operate('app', 'delete', app, '--yes');
     await until(async () => (await status()).phase === 'purged', 'the copy is told');
     const r = await call('GET', '/v2/inputs');
