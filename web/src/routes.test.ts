@@ -40,7 +40,7 @@ test('a page keeps its parameters while another page is loaded', () => {
   assert.equal(app(), one);
 });
 
-test('the path of an application finds it again, whatever its id', () => {
+test('the path of an application leads to its id, with any characters', () => {
   for (const id of ['x', 'a/b', 'ä?#', '%', '..']) {
     assert.equal(find(appPath(id))?.params.app, id);
   }
