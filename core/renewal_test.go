@@ -147,7 +147,7 @@ func (r *renewing) base() [32]byte {
 // throughout, and nothing is lost.
 func TestNetworkChangeSurvivesKills(t *testing.T) { changeNetwork(t, 30) }
 
-// TestNetworkChangeOfManyInputs does the same with 1,000 inputs. The command make soak LAW=AnotherNetworkUnderMany runs it with 10,000.
+// TestNetworkChangeOfManyInputs does the same with 1,000 inputs. The command make soak LAW=NetworkChangeOfManyInputs runs it with 10,000.
 func TestNetworkChangeOfManyInputs(t *testing.T) {
 	switch {
 	case testkit.Soaking():

@@ -16,10 +16,10 @@ import (
 // origin: three times the goal.
 const joinTime = 30
 
-// TestJoinOfManyInputs joins an edge to an origin of 100,000 inputs, or of N inputs: make soak LAW=JoinsMany.
+// TestJoinOfManyInputs joins an edge to an origin of 100,000 inputs, or of N inputs: make soak LAW=JoinOfManyInputs.
 func TestJoinOfManyInputs(t *testing.T) {
 	if !testkit.Soaking() {
-		t.Skip("minutes by itself: make soak LAW=JoinsMany")
+		t.Skip("minutes by itself: make soak LAW=JoinOfManyInputs")
 	}
 	_, inputs := testkit.Rounds(t, 0, 100_000)
 	binary := own(t)
