@@ -21,13 +21,11 @@ import (
 var notRun = map[string]string{
 	"git clone ":             "it needs a network, and the demonstration runs until somebody ends it; TestJourneys runs it",
 	"sightline serve --data": "it needs port 443, a domain and a certificate authority",
-	"core/ ":                 "it is the list of folders",
-	"make build":             "the targets build and test everything, this test included",
 }
 
 // TestReadme runs the commands of README.md and of core/auth/README.md in their order, and compares their output with the page. It fails
-// for a block that it neither runs nor has in notRun. It also checks that every command, flag and make target exists that these pages and
-// edge/README.md name.
+// for a block that it neither runs nor has in notRun. It also checks that every command, flag and make target exists that these pages,
+// edge/README.md and CONTRIBUTING.md name.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts both programs")
@@ -39,14 +37,14 @@ func TestReadme(t *testing.T) {
 	r := newReader(t)
 	k := r.commands(t)
 	left := maps.Clone(notRun)
-	for _, page := range []string{"README.md", "core/auth/README.md", "edge/README.md"} {
+	for _, page := range []string{"README.md", "core/auth/README.md", "edge/README.md", ".github/CONTRIBUTING.md"} {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
 		k.check(t, page, string(text))
-		if page == "edge/README.md" {
-			continue // its commands need root and systemd; TestStepsForFailedDisks runs those for disks that fail
+		if page == "edge/README.md" || page == ".github/CONTRIBUTING.md" {
+			continue // commands that need root and systemd, of which TestStepsForFailedDisks runs those for disks that fail; and targets that run all tests
 		}
 		for _, block := range blocks(string(text)) {
 			start, _, _ := strings.Cut(block, "\n")
