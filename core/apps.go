@@ -50,7 +50,7 @@ type application struct {
 	hasUnsettled bool // only for Step: pictures of pending operations and conflicts may be pinned
 	renewal
 
-	out atomic.Int64 // number of tasks with pictures that were handed out and have not come back
+	pictureTasks atomic.Int64 // number of tasks with pictures that were handed out and have not come back
 }
 
 func (a *application) caller() string { return a.current.Load().Caller() }

@@ -66,12 +66,12 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, pictures := 0, map[string]int{} // number of trainings, and of tasks with pictures by caller
+	trainings, pictures := 0, map[string]int{} // tasks that are handed out; those with pictures by caller
 	for _, app := range apps {
-		out += app.queue().Out()
-		pictures[app.caller()] += int(app.out.Load())
+		trainings += app.queue().Out()
+		pictures[app.caller()] += int(app.pictureTasks.Load())
 	}
-	tasks, err := e.takeTrainings(apps, now, min(n, maxTrainings-out))
+	tasks, err := e.takeTrainings(apps, now, min(n, maxTrainings-trainings))
 	if err != nil {
 		return tasks, err
 	}
@@ -81,7 +81,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 		for i := range appTasks {
 			if job := appTasks[i].Picture; job != nil {
 				job.App, job.Caller = app.current.Load().AppID(), app.caller()
-				app.out.Add(1)
+				app.pictureTasks.Add(1)
 				pictures[job.Caller]++
 			}
 		}
@@ -125,14 +125,14 @@ func (e *Engine) takeTrainings(apps []*application, now time.Time, n int) (tasks
 	return tasks, nil
 }
 
-// TaskShare returns the maximum number of further tasks with pictures that a caller may have, if it has out and n could be
+// TaskShare returns the maximum number of further tasks with pictures that a caller may have, if it has present of them and n could be
 // handed out. As many are left for other callers. Most tasks wait for downloads, and must not delay those of other callers.
-func TaskShare(n, out int) int { return max(0, (n-out+1)/2) }
+func TaskShare(n, present int) int { return max(0, (n-present+1)/2) }
 
-// takeOf takes at most n tasks of one application, for its inputs and renewals. Its caller already has out tasks.
-func (e *Engine) takeOf(app *application, now time.Time, n, out int) (tasks []Task, err error) {
+// takeOf takes at most n tasks of one application, for its inputs and renewals. Its caller already has present tasks.
+func (e *Engine) takeOf(app *application, now time.Time, n, present int) (tasks []Task, err error) {
 	if e.apps.o.App == "" {
-		n = TaskShare(n, out)
+		n = TaskShare(n, present)
 	}
 	inputs, err := app.inputs.Take(now, n)
 	for _, in := range inputs {
@@ -163,7 +163,7 @@ func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
 
 func (e *Engine) finishTask(ctx context.Context, t Task, r Result) error {
 	if t.app != nil && t.Picture != nil {
-		t.app.out.Add(-1)
+		t.app.pictureTasks.Add(-1)
 	}
 	switch {
 	case t.retrain:

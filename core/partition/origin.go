@@ -113,7 +113,7 @@ func (p *Origin) foldRun(entries []log.Entry) error {
 	}}); err != nil {
 		return err
 	}
-	p.notifyWatcher(entries[0].Seq, verdicts)
+	p.fillTickets(entries[0].Seq, verdicts)
 	return nil
 }
 

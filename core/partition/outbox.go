@@ -310,7 +310,7 @@ func (p *Copy) foldRun(entries []log.Entry) (err error) {
 	if err := p.apply(change{indexed: out, analysed: analysed, watched: withoutDeletions(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
 		return err
 	}
-	p.notifyWatcher(first, verdicts)
+	p.fillTickets(first, verdicts)
 	return nil
 }
 

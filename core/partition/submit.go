@@ -282,8 +282,8 @@ func (p *Partition) drop(first uint64, t []fold.Verdict) {
 	}
 }
 
-// notifyWatcher copies the verdicts on the entries starting at first to the tickets that wait for them.
-func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
+// fillTickets copies the verdicts on the entries starting at first to the tickets that wait for them.
+func (p *Partition) fillTickets(first uint64, verdicts []fold.Verdict) {
 	defer p.locks.take(waiting).unlock()
 	end := first + uint64(len(verdicts))
 	for start, t := range p.tickets {

@@ -101,7 +101,7 @@ func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitma
 	if err != nil {
 		return nil, err
 	}
-	var own *print
+	var own *fingerprint
 	out := make([]Duplicate, len(found))
 	for i, f := range found {
 		d := &out[i]
@@ -110,7 +110,7 @@ func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitma
 			continue
 		}
 		if own == nil {
-			if own, err = k.print(in); err != nil || own == nil {
+			if own, err = k.fingerprint(in); err != nil || own == nil {
 				continue
 			}
 		}
@@ -118,7 +118,7 @@ func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitma
 		if err != nil {
 			return nil, err
 		}
-		p, err := k.print(&other)
+		p, err := k.fingerprint(&other)
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +129,8 @@ func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitma
 	return out, nil
 }
 
-// print returns the fingerprint of an input, or nil if its record has none.
-func (k *kin) print(in *catalog.Input) (*print, error) {
+// fingerprint returns the fingerprint of an input, or nil if its record has none.
+func (k *kin) fingerprint(in *catalog.Input) (*fingerprint, error) {
 	if err := k.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -138,5 +138,5 @@ func (k *kin) print(in *catalog.Input) (*print, error) {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}
-	return printOf(fingerprint), err
+	return decodeFingerprint(fingerprint), err
 }

@@ -22,8 +22,8 @@ const (
 	printDetail = 112
 )
 
-// print is a decoded fingerprint.
-type print struct {
+// fingerprint is a decoded fingerprint.
+type fingerprint struct {
 	width, height int         // of the thumbnail
 	means         [cells]byte // of red, green and blue in each part, by rows
 }
@@ -51,30 +51,30 @@ func Fingerprint(d *raster.Decoder, thumb []byte) ([]byte, error) {
 	return append(out, img.Pix...), nil
 }
 
-// printOf decodes a fingerprint. It returns nil for bytes of another length.
-func printOf(fingerprint []byte) *print {
-	if len(fingerprint) != printBytes {
+// decodeFingerprint decodes a fingerprint. It returns nil for bytes of another length.
+func decodeFingerprint(b []byte) *fingerprint {
+	if len(b) != printBytes {
 		return nil
 	}
-	return &print{
-		width:  int(binary.LittleEndian.Uint16(fingerprint)),
-		height: int(binary.LittleEndian.Uint16(fingerprint[2:])),
-		means:  [cells]byte(fingerprint[4:]),
+	return &fingerprint{
+		width:  int(binary.LittleEndian.Uint16(b)),
+		height: int(binary.LittleEndian.Uint16(b[2:])),
+		means:  [cells]byte(b[4:]),
 	}
 }
 
 // Bounds for two fingerprints of one picture.
 const (
-	together = 0.98 // minimum correlation
-	flat     = 2    // standard deviation of a plain picture, in levels
-	aside    = 2    // maximum mean difference of two plain pictures, in levels
-	rounding = 2.5  // pixels by which a side may differ
+	minCorrelation  = 0.98
+	plainDeviation  = 2   // maximum standard deviation of a plain picture, in levels
+	plainDifference = 2   // maximum mean difference of two plain pictures, in levels
+	sideTolerance   = 2.5 // pixels by which a side may differ
 )
 
-// same reports whether two prints have the shape and the colours of one picture.
-func (p *print) same(o *print) bool {
+// same reports whether two fingerprints have the shape and the colours of one picture.
+func (p *fingerprint) same(o *fingerprint) bool {
 	a, b := float64(p.width)*float64(o.height), float64(o.width)*float64(p.height)
-	if room := rounding * float64(max(p.width, p.height, o.width, o.height)); math.Abs(a-b) > room {
+	if room := sideTolerance * float64(max(p.width, p.height, o.width, o.height)); math.Abs(a-b) > room {
 		return false
 	}
 	var sp, so, pp, oo, po, apart int64
@@ -85,9 +85,9 @@ func (p *print) same(o *print) bool {
 		apart += max(v-w, w-v)
 	}
 	vp, vo, both := cells*pp-sp*sp, cells*oo-so*so, cells*po-sp*so
-	const even = cells * cells * flat * flat
+	const even = cells * cells * plainDeviation * plainDeviation
 	if vp < even || vo < even {
-		return vp < even && vo < even && apart <= cells*aside
+		return vp < even && vo < even && apart <= cells*plainDifference
 	}
-	return float64(both) >= together*math.Sqrt(float64(float64(vp)*float64(vo)))
+	return float64(both) >= minCorrelation*math.Sqrt(float64(float64(vp)*float64(vo)))
 }

@@ -66,15 +66,15 @@ func TestFingerprintsOfPhotos(t *testing.T) {
 		t.Fatalf("%d photos, %v", len(names), err)
 	}
 	d := raster.NewDecoder(raster.Limits{})
-	look := func(picture []byte) *print {
+	look := func(picture []byte) *fingerprint {
 		t.Helper()
 		fingerprint, err := Fingerprint(d, thumbOf(t, d, picture))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return printOf(fingerprint)
+		return decodeFingerprint(fingerprint)
 	}
-	var prints []*print
+	var prints []*fingerprint
 	for i, name := range names {
 		original, err := os.ReadFile(name)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestFingerprint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := printOf(got)
+		p := decodeFingerprint(got)
 		if p.width != size[0] || p.height != size[1] {
 			t.Fatalf("%v: the shape is %d×%d", size, p.width, p.height)
 		}
@@ -155,10 +155,10 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestFingerprintsOfPlainPictures compares the prints of pictures of one colour, which have no rising or falling brightness.
+// TestFingerprintsOfPlainPictures compares the fingerprints of pictures of one colour, which have no rising or falling brightness.
 func TestFingerprintsOfPlainPictures(t *testing.T) {
-	plain := func(level byte, width int) *print {
-		p := &print{width: width, height: 100}
+	plain := func(level byte, width int) *fingerprint {
+		p := &fingerprint{width: width, height: 100}
 		for i := range p.means {
 			p.means[i] = level
 		}
@@ -176,7 +176,7 @@ func TestFingerprintsOfPlainPictures(t *testing.T) {
 	if _, err := Fingerprint(raster.NewDecoder(raster.Limits{}), []byte("no picture")); err == nil {
 		t.Error("no picture has a fingerprint")
 	}
-	if p := printOf(make([]byte, printBytes-1)); p != nil {
+	if p := decodeFingerprint(make([]byte, printBytes-1)); p != nil {
 		t.Errorf("bytes that are no fingerprint are %+v", p)
 	}
 }

@@ -83,10 +83,10 @@ func (w *writer) give() {
 	w.turn <- struct{}{}
 }
 
-// After maxDeaths failures in a row, the writer opens no instance until mourning has passed since the last one.
+// After maxDeaths failures in a row, the writer opens no instance until pauseAfterDeaths has passed since the last one.
 const (
-	maxDeaths = 3
-	mourning  = time.Second
+	maxDeaths        = 3
+	pauseAfterDeaths = time.Second
 )
 
 // closeCrashed closes an instance whose guest has failed.
@@ -153,7 +153,7 @@ func (w *writer) ready(ctx context.Context) error {
 	if w.in != nil {
 		return nil
 	}
-	if wait := w.diedAt.Add(mourning).Sub(w.f.now()); w.died >= maxDeaths && wait > 0 && wait <= mourning {
+	if wait := w.diedAt.Add(pauseAfterDeaths).Sub(w.f.now()); w.died >= maxDeaths && wait > 0 && wait <= pauseAfterDeaths {
 		return fmt.Errorf("%w: the application's module instance has failed %d times", api.ErrBusy, w.died)
 	}
 	s := w.f.o.Settings
