@@ -178,11 +178,11 @@ models: ## bake the bundles from $(SHARED)/model-next and measure them on $(SHAR
 	$(GO) run ./models/bake -from $(SHARED)/model-next -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
 
 quick: ## the laws of core and sync at their smallest size, in 3 minutes, without Node and browser
-	@.ci/test -short ./core/... ./sync/...
+	@$(GO) run ./core/testkit/ci test -short ./core/... ./sync/...
 
 test: build ## every law at a small size, transcripts on all hosts, the official client, four journeys: 12 minutes
 	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
-	@all=$$($(GO) list $(PACKAGES) | tac); .ci/test -timeout 15m $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
+	@all=$$($(GO) list $(PACKAGES) | tac); $(GO) run ./core/testkit/ci test -timeout 15m $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
 
 nightly: build ## everything: laws at full size, all journeys, coverage, timed tests, race detector, wasip1, arm64, fuzz: an hour
 	@bad=; for part in laws timed elsewhere fuzz; do \
@@ -193,7 +193,7 @@ nightly: build ## everything: laws at full size, all journeys, coverage, timed t
 laws: build ## all native tests at the nightly size, with their coverage
 	@{ .ci/need chromium chromium && .ci/need curl curl && .ci/need $(CJK); } || test -z "$$CI"
 	@command -v versitygw >/dev/null || $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0 # the S3 server of the tests of clusters
-	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 .ci/test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
+	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 $(GO) run ./core/testkit/ci test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 	@$(GO) test -short -cover -coverpkg=./core/api/... ./core/api > .cache/api.txt; .ci/cover $(COVER) .cache/api.txt core/api
 
