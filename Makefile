@@ -18,12 +18,39 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.9.2
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SBOM        := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
-# Packages that read hostile bytes or store data. make nightly fails if its tests cover a smaller share of their statements.
-COVERED := core/auth core/blob core/blob/pack core/catalog core/film core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
-	core/kv/pebblekv core/log core/log/field core/partition core/predict/nn core/predict/raster core/predict/raster/jpg core/search \
-	core/train core/train/kernel core/training origin/server/account origin/server/certificate origin/server/console origin/server/data origin/server/fetch origin/server/httpd \
-	origin/server/synclink origin/server/token origin/server/video sync/feed sync/compress sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/hostapi wasm/host
-COVER   := 85
+# Lists of packages. TestLists checks that each exists and has tests.
+
+# make nightly fails if the tests of a package that is not a program cover a smaller share of its statements. The tests of other packages run
+# most of the code of these.
+COVER     := 85
+UNCOVERED := core core/api/... core/cpu/asm/arm64 core/predict/raster/exif core/predict/raster/raw core/testkit edge/node origin/program origin/server \
+	origin/server/cli origin/server/cluster/member origin/server/control origin/server/hosted origin/server/system web/openapi/describe web/runtime/test
+
+# The packages whose tests take longest start first, and the others fill their pauses.
+FIRST   := edge origin/program wasm/host wasm/simd web/journeys web/runtime/test
+ORDERED  = $$(first=$$($(GO) list $(FIRST:%=./%)); all=$$($(GO) list $(PACKAGES) | tac); grep -xF "$$first" <<<"$$all"; grep -vxF "$$first" <<<"$$all")
+
+# The packages that compute.
+COMPUTE := core/cpu core/index/... core/jsonio/... core/predict/... core/train/...
+
+# The module's other packages decide: their functions are compiled without inlined calls, which makes the module smaller. So are the readers of
+# headers. Predictions and calls take as long as before.
+INLINED := $(COMPUTE) core/kv/memkv core/log/field
+HEADERS := core/predict/raster/heif core/predict/raster/jxl core/predict/raster/raw
+SMALL   := $(foreach p,core/... sync/... wasm/...,-gcflags='./$(p)=-dwarf=false -l') $(foreach p,$(INLINED),-gcflags='./$(p)=-dwarf=false') \
+	$(foreach p,$(HEADERS),-gcflags='./$(p)=-dwarf=false -l')
+
+# Packages that are tested as wasip1: they compute with fractions or have code of their own there. The others run in the module itself, where
+# random programs, transcripts and copies must give the native answers and digests.
+ASWASM := models core/blob core/catalog $(COMPUTE)
+
+# Packages that are tested as arm64: all that compute, encode or store bytes. These packages of core only call them. The tests of wasm/host and
+# web/runtime compare their answers.
+CALLERS := core core/api/... core/auth core/ingest core/log/field/gen core/partition core/reembed core/search core/training
+ASARM64  = ./models ./sync/compress ./sync/wire $$($(GO) list ./core/... | grep -vxFf <($(GO) list $(CALLERS:%=./%)))
+
+# Of these, the packages that are tested on processors of arm64 with other instructions, too: with dot products and without.
+KERNELS := core/cpu core/index/hnsw/kernel core/predict/nn/... core/predict/raster/... core/train/kernel
 
 # The sources of the pages.
 PAGES := $(shell find web/src web/runtime/src web/messages web/public web/samples web/tools web/index.html web/package.json web/*.ts web/project.inlang/settings.json \
@@ -33,34 +60,6 @@ PAGES := $(shell find web/src web/runtime/src web/messages web/public web/sample
 MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
-# The packages whose tests take longest start first, and the others fill their pauses.
-FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
-
-# The module's packages that decide instead of computing: their functions are compiled without inlined calls, which makes the module
-# smaller. Predictions and calls take as long as before.
-DECIDE := core core/api/... core/auth core/blob/... core/catalog core/film core/fold core/ingest core/kv core/kv/journal core/lang core/log core/log/form core/partition \
-	core/predict/raster/heif core/predict/raster/jxl core/predict/raster/raw \
-	core/register core/reembed core/search core/training sync/... wasm/abi wasm/guest/...
-SMALL  := $(foreach p,$(DECIDE),-gcflags='./$(p)=-dwarf=false -l')
-
-# Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
-# these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
-ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|log/field/gen|partition|reembed|search|training)(/|$$)') ./sync/compress ./sync/wire
-
-# Of these, the packages that are tested as wasip1: they compute with fractions or have code of their own there. The others run in
-# the module itself, where random programs, transcripts and copies must give the native answers and digests.
-ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core/jsonio/... ./core/predict/... ./core/train/...
-
-# Packages that start goroutines or are used by several at once, themselves or in their tests.
-CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/supervisor \
-	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/cli|server/collection|server/location|program|conformance)$$')
-
-# Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
-SINGLE := TestReplicaEqualsFoldLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
-
-# Tests of the programs that run several goroutines. Most commands run one at a time.
-RACED := TestKill|TestFault|TestDamage|TestTenants|TestHostile|TestSSRF|TestLoad|TestLeaks|TestBombs|TestDeletedKeys|TestSameInModule|Many|OneServer|Life|Interrupted|NewNetwork|AnotherURL|Replica|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|TestAccount|Fleet|SnapshotWaits|Idle|InvalidCredentials|Replaced|Detach|GivenUp|NoTime|WakeTheBackground|TestNetworks
-
 # Every go command compiles with the same flags, so that programs, tests and tools share what is compiled. Nothing here reads DWARF,
 # which costs a sixth of the time.
 ifeq (,$(findstring -trimpath,$(GOFLAGS)))
@@ -68,7 +67,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath '-gcflags=all=-dwarf=false')
 endif
 export CGO_ENABLED := 0
 
-.PHONY: help run demo shots build release wasm web models quick test nightly laws elsewhere soak timed wasip1 arm64 instructions race-packages race-programs fuzz bench check generate clean
+.PHONY: help run demo shots build release wasm web models quick test nightly laws elsewhere soak timed wasip1 arm64 instructions race fuzz bench check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -182,7 +181,7 @@ quick: ## the laws of core and sync at their smallest size, in 3 minutes, withou
 
 test: build ## every law at a small size, transcripts on all hosts, the official client, four journeys: 12 minutes
 	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
-	@all=$$($(GO) list $(PACKAGES) | tac); $(GO) run ./core/testkit/ci test -timeout 15m $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
+	@$(GO) run ./core/testkit/ci test -timeout 15m $(ORDERED)
 
 nightly: build ## everything: laws at full size, all journeys, coverage, timed tests, race detector, wasip1, arm64, fuzz: an hour
 	@bad=; for part in laws timed elsewhere fuzz; do \
@@ -193,12 +192,12 @@ nightly: build ## everything: laws at full size, all journeys, coverage, timed t
 laws: build ## all native tests at the nightly size, with their coverage
 	@{ .ci/need chromium chromium && .ci/need curl curl && .ci/need $(CJK); } || test -z "$$CI"
 	@command -v versitygw >/dev/null || $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0 # the S3 server of the tests of clusters
-	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 $(GO) run ./core/testkit/ci test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
-	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
-	@$(GO) test -short -cover -coverpkg=./core/api/... ./core/api > .cache/api.txt; .ci/cover $(COVER) .cache/api.txt core/api
+	@NIGHTLY=1 $(GO) run ./core/testkit/ci test -timeout 45m -cover $(ORDERED)
+	@.ci/cover $(COVER) .cache/test.txt $(UNCOVERED:%=./%)
+	@$(GO) test -short -cover -coverpkg=./core/api/... ./core/api > .cache/api.txt; .ci/cover $(COVER) .cache/api.txt
 
 elsewhere: ## the race detector, wasip1 and arm64, two packages at once
-	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages wasip1 race-programs arm64
+	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race wasip1 arm64
 
 soak: ## hours of one law: make soak LAW=Kill FROM=0 starts at a seed
 	@test -n "$(LAW)" || { echo 'usage: make soak LAW=Kill [FROM=seed] [N=rounds]' >&2; exit 2; }
@@ -208,33 +207,26 @@ timed: build ## the tests that compare time or memory with a bound, alone, up to
 	@.ci/timed
 
 wasip1: bin/wazero ## the tests of the packages that compute, as wasip1 under wazero
-	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "$(CURDIR)/.ci/wasip1" $(ASWASM)
-
-# Of these, the packages that are tested on processors of arm64 with other instructions, too: with dot products and without.
-KERNELS := ./core/cpu ./core/index/hnsw/kernel ./core/predict/nn/... ./core/predict/raster/... ./core/train/kernel
+	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "$(CURDIR)/.ci/wasip1" $(ASWASM:%=./%)
 
 # Which file operation fails is the same on every architecture.
 arm64: ## the same as arm64 under qemu, with the packages that encode or store bytes; kernels, transcripts and programs on three processors
 	@.ci/need qemu-aarch64 qemu-user
-	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestFault' -timeout 15m $(FLAGS) -exec 'qemu-aarch64 -cpu max' $(ELSEWHERE)
+	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestFault' -timeout 15m $(FLAGS) -exec 'qemu-aarch64 -cpu max' $(ASARM64)
 	for cpu in neoverse-n1 cortex-a72; do \
-		GOARCH=arm64 $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "qemu-aarch64 -cpu $$cpu" $(KERNELS) || exit 1; \
+		GOARCH=arm64 $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "qemu-aarch64 -cpu $$cpu" $(KERNELS:%=./%) || exit 1; \
 	done
 	for cpu in max neoverse-n1 cortex-a72; do \
-		GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -run '^Test(Released)?Transcripts$$' -exec "qemu-aarch64 -cpu $$cpu" ./core/api || exit 1; \
+		GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -run '^(TestTranscripts|TestReleasedTranscripts)$$' -exec "qemu-aarch64 -cpu $$cpu" ./core/api || exit 1; \
 	done
 	.ci/arm64
 
 instructions: ## the instructions of a prediction and of its pointwise layers on arm64 (needs gcc and qemu-user)
 	@.ci/instructions
 
-race-packages: ## the race detector on packages that run concurrently (needs gcc)
+race: ## the race detector on the tests that run several goroutines (needs gcc)
 	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -skip '^($(SINGLE))$$' $(CONCURRENT)
-
-race-programs: ## the race detector on the programs and the host of the module
-	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -run '$(RACED)' ./origin/program ./wasm/host
+	packages=$$($(GO) run ./core/testkit/ci concurrent) && CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) $$packages
 
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)

@@ -31,6 +31,7 @@ var layers = []string{"core", "models", "web", "sync", "wasm", "origin/server", 
 // TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as
 // wasip1. Only tests of the program of an edge run an origin too. Within core/api it keeps the order of rankInAPI.
 func TestImportsPointInward(t *testing.T) {
+	testkit.SkipRace(t)
 	targets := map[string][]string{
 		"native": nil,
 		"wasip1": {"GOOS=wasip1", "GOARCH=wasm"},

@@ -461,6 +461,7 @@ func TestReplicaEqualsFold(t *testing.T) {
 
 // TestReplicaEqualsFoldLong is TestReplicaEqualsFold with more steps.
 func TestReplicaEqualsFoldLong(t *testing.T) {
+	testkit.SkipRace(t)
 	for seed := range testkit.Seeds(t, 12, 500) {
 		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
 		for i := 0; i < 250 && !t.Failed(); i++ {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -123,11 +124,26 @@ func laws(t *testing.T) (all []law) {
 	return all
 }
 
+// parsed has the result of parse, which several tests use.
+var parsed struct {
+	sync.Once
+	bodies map[string]string
+	err    error
+}
+
 // functions returns the source of every function in a test file of the project, by its folder, a space and its name.
 func functions(t *testing.T) map[string]string {
 	t.Helper()
-	root, bodies := Root(t), map[string]string{}
-	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
+	parsed.Do(func() { parsed.bodies, parsed.err = parse(Root(t)) })
+	if parsed.err != nil {
+		t.Fatal(parsed.err)
+	}
+	return parsed.bodies
+}
+
+func parse(root string) (map[string]string, error) {
+	bodies := map[string]string{}
+	return bodies, fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
@@ -141,21 +157,17 @@ func functions(t *testing.T) map[string]string {
 			return err
 		}
 		files := token.NewFileSet()
-		parsed, err := parser.ParseFile(files, file, text, parser.SkipObjectResolution)
+		tests, err := parser.ParseFile(files, file, text, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		for _, decl := range parsed.Decls {
+		for _, decl := range tests.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
 				bodies[path.Dir(file)+" "+f.Name.Name] = string(text[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset])
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bodies
 }
 
 func isTest(function string) bool { return strings.Contains(function, " Test") }

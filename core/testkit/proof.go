@@ -71,6 +71,15 @@ func RequireTiming(t testing.TB) {
 	}
 }
 
+// SkipRace skips a test in make race. A long test calls it if the race detector finds nothing there that it does not find in other tests: the
+// test does one thing at a time, or the programs that it runs are other processes. The race detector makes a test ten times as long.
+func SkipRace(t testing.TB) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("make race leaves it out: the race detector finds nothing in it")
+	}
+}
+
 // Size returns the size of this run: quick with -short, test in make test, nightly in make nightly, and soak in make soak.
 func Size(t testing.TB, quick, test, nightly, soak int) int {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
@@ -90,6 +91,7 @@ func TestOneWriterAmongManyCommands(t *testing.T) {
 }
 
 func TestAppAndKeyMistakes(t *testing.T) {
+	testkit.SkipRace(t)
 	data := filepath.Join(t.TempDir(), "data")
 	var app createOutput
 	decode(t, mustRun(t, "app", "create", "x", "--data", data, "--json"), &app)

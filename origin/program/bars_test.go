@@ -45,6 +45,7 @@ func phonePhoto(t testing.TB, width, height int) []byte {
 
 // TestPhotosGetTheirLabels runs the command on real photos. For at least 78 % of them a correct label is among the first five concepts.
 func TestPhotosGetTheirLabels(t *testing.T) {
+	testkit.SkipRace(t)
 	dir := testkit.DataPath(t, "photos")
 	f, err := os.Open(filepath.Join(dir, "labels.tsv"))
 	if err != nil {

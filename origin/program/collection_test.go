@@ -13,6 +13,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold/foldtest"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/collection"
@@ -67,6 +68,7 @@ func newFolder(t testing.TB) string {
 }
 
 func TestImportFolderAndAgain(t *testing.T) {
+	testkit.SkipRace(t)
 	album, _ := album(t)
 	data := newFolder(t)
 	if got := importSum(t, 0, album, "--data", data, "--label-by-folder"); got.Added != 3 || got.Inputs != 3 {
@@ -228,6 +230,7 @@ func fill(t testing.TB, client *http.Client, base string, pictures string) {
 }
 
 func TestImportedExportIsEqual(t *testing.T) {
+	testkit.SkipRace(t)
 	turtle := sample(t, "09-sea-turtle.jpg")
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(turtle) }))
 	s := testSettings(t)
@@ -280,6 +283,7 @@ func TestImportedExportIsEqual(t *testing.T) {
 // TestExportLacksPicture exports an application that lacks the file of a picture. The export has everything else and reports the input. An
 // import reports the input as well.
 func TestExportLacksPicture(t *testing.T) {
+	testkit.SkipRace(t)
 	album, _ := album(t)
 	data := newFolder(t)
 	importSum(t, 0, album, "--data", data)
@@ -357,6 +361,7 @@ func TestInterruptedImportContinues(t *testing.T) {
 }
 
 func TestTrainCommand(t *testing.T) {
+	testkit.SkipRace(t)
 	data := newFolder(t)
 	dir := t.TempDir()
 	for concept, names := range map[string][]string{
@@ -409,6 +414,7 @@ func TestTrainCommand(t *testing.T) {
 
 // TestImportOldNames imports an export with names that the API accepted before it rejected control characters.
 func TestImportOldNames(t *testing.T) {
+	testkit.SkipRace(t)
 	dir, data := t.TempDir(), newFolder(t)
 	for name, text := range map[string]string{
 		"sightline.json": `{"format":"sightline-export","version":1}`,

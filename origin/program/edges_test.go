@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -39,6 +40,7 @@ func listEdges(t *testing.T, dir string) (edges []control.Edge) {
 
 // TestEdgeCommands creates, lists and revokes edges in a folder that no process has open and in a server's folder.
 func TestEdgeCommands(t *testing.T) {
+	testkit.SkipRace(t)
 	s := testSettings(t)
 	var a, b createOutput
 	decode(t, mustRun(t, "app", "create", "a", "--data", s.Data, "--json"), &a)
@@ -137,6 +139,7 @@ func checkSecretsAbsent(t *testing.T, dir string, secrets ...string) {
 }
 
 func TestEdgeMistakes(t *testing.T) {
+	testkit.SkipRace(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	var app createOutput
 	decode(t, mustRun(t, "app", "create", "x", "--data", dir, "--json"), &app)

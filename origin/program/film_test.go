@@ -60,6 +60,7 @@ func slides(t *testing.T) string {
 
 // TestPredictFilm predicts a film with the decoding module, and checks that the module is compiled only once.
 func TestPredictFilm(t *testing.T) {
+	testkit.SkipRace(t)
 	targets.Make(t, "bin/ffmpreg.wasm.gz")
 	cache := filepath.Join(testkit.Root(t), ".cache", "tests") // wazero has another version in a test's binary, so it needs another file
 	t.Setenv("XDG_CACHE_HOME", cache)
@@ -172,6 +173,7 @@ func TestPredictAnimation(t *testing.T) {
 
 // TestPredictBadFilms predicts files that cannot be decoded. Standard error has the details of the status that the API returns.
 func TestPredictBadFilms(t *testing.T) {
+	testkit.SkipRace(t)
 	name := film(t)
 	missing := filepath.Join(t.TempDir(), video.ModuleFile)
 	transport := filepath.Join(t.TempDir(), "film.ts")

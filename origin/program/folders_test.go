@@ -25,6 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -168,6 +169,7 @@ func readDescribed(t testing.TB) (d described) {
 // TestFoldersOfOldVersion opens the folders that the program of version 0.1.0 made, and syncs the copies with each of the origins. Nothing
 // is lost: pending writes arrive, conflicts stay, and what was deleted does not return.
 func TestFoldersOfOldVersion(t *testing.T) {
+	testkit.SkipRace(t)
 	d := readDescribed(t)
 	for _, name := range []string{"origin", "backup", "restored"} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -74,6 +75,7 @@ func concepts(t *testing.T, answer string) string {
 
 // TestHeadsRoundTrip exports a head in both formats and imports it. The new versions' predictions have the same bytes.
 func TestHeadsRoundTrip(t *testing.T) {
+	testkit.SkipRace(t)
 	srv, base, data := trainedKiosk(t)
 	picture := byBase64(sample(t, "27-red-sports-car.jpg"))
 	want := concepts(t, ask(t, base, "POST", "/v2/models/kiosk/outputs", picture))
@@ -125,6 +127,7 @@ func TestHeadsRoundTrip(t *testing.T) {
 
 // TestUnfitHeadFiles imports invalid files. The error names the fault, and nothing is changed.
 func TestUnfitHeadFiles(t *testing.T) {
+	testkit.SkipRace(t)
 	_, base, data := trainedKiosk(t)
 	exported := mustRun(t, "head", "export", "--model", "kiosk", "-", "--data", data)
 	spago := mustRun(t, "head", "export", "--model", "kiosk", "--format", "spago", "-", "--data", data)

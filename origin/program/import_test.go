@@ -65,6 +65,7 @@ func obstacles(t *testing.T) (dir string, reports []string) {
 // TestImportContinues imports a folder with every obstacle, twice, and predicts it. All other pictures are added, each obstacle is
 // named, and the exit code is 3.
 func TestImportContinues(t *testing.T) {
+	testkit.SkipRace(t)
 	dir, reports := obstacles(t)
 	data := newFolder(t)
 	check := func(stderr string) {
@@ -144,6 +145,7 @@ func TestImportZipNames(t *testing.T) {
 
 // TestImportField imports the archives, the lists, and the folder of the script, of the field test.
 func TestImportField(t *testing.T) {
+	testkit.SkipRace(t)
 	field := func(name string) string { return testkit.DataPath(t, "field", "import", name) }
 	ids := func(data string) string {
 		out := filepath.Join(t.TempDir(), "out")

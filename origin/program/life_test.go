@@ -127,6 +127,7 @@ func TestLifeOfAnApplication(t *testing.T) {
 }
 
 func TestAppAndKeyCommandsRefuse(t *testing.T) {
+	testkit.SkipRace(t)
 	data := filepath.Join(t.TempDir(), "data")
 	var app client
 	decode(t, mustRun(t, "app", "create", "x", "--data", data, "--json"), &app)

@@ -156,6 +156,7 @@ func doctor(t testing.TB, args ...string) (code int, r struct {
 }
 
 func TestDoctorOnASoundFolder(t *testing.T) {
+	testkit.SkipRace(t)
 	srv, s, _ := startFilled(t)
 	if code, r := doctor(t, "--data", s.Data); code != 0 || r.Checked.Inputs != 4 || r.Checked.Pictures < 2 || r.Checked.Entries < 10 || len(r.Findings) > 0 {
 		t.Errorf("beside a server: %d %+v", code, r)
@@ -176,6 +177,7 @@ func TestDoctorOnASoundFolder(t *testing.T) {
 
 // TestDoctorFindsAndRepairs breaks one thing of a folder after the other.
 func TestDoctorFindsAndRepairs(t *testing.T) {
+	testkit.SkipRace(t)
 	srv, s, _ := startFilled(t)
 	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
@@ -240,6 +242,7 @@ func TestDoctorFindsAndRepairs(t *testing.T) {
 }
 
 func TestDoctorFindsLostPictures(t *testing.T) {
+	testkit.SkipRace(t)
 	srv, s, _ := startFilled(t)
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 )
@@ -116,6 +117,7 @@ func TestPredictJSONKeepsOrder(t *testing.T) {
 }
 
 func TestPredictSources(t *testing.T) {
+	testkit.SkipRace(t)
 	_, pictures := album(t)
 	pizza, err := os.ReadFile(pictures[1])
 	if err != nil {
@@ -145,6 +147,7 @@ func TestPredictSources(t *testing.T) {
 }
 
 func TestPredictModelsAndLanguages(t *testing.T) {
+	testkit.SkipRace(t)
 	_, pictures := album(t)
 	turtle, pizza := pictures[0], pictures[1]
 	for _, tt := range []struct {
@@ -168,6 +171,7 @@ func TestPredictModelsAndLanguages(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	testkit.SkipRace(t)
 	dir, pictures := album(t)
 	empty := t.TempDir()
 	notes := filepath.Join(dir, "notes.jpg")

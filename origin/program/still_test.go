@@ -13,6 +13,7 @@ import (
 
 // TestPredictJPEGXL predicts a JPEG XL as a picture, and with --every as a video. Without the module, the error names its file.
 func TestPredictJPEGXL(t *testing.T) {
+	testkit.SkipRace(t)
 	targets.Make(t, "bin/jpegxl.wasm.gz")
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(testkit.Root(t), ".cache", "tests"))
 	module := filepath.Join(testkit.Root(t), "bin", video.ModuleFile)

@@ -64,6 +64,7 @@ func datesOf(t testing.TB, data string) map[string]string {
 // TestImportDatesAndPlaces imports photos with a date and a place. The date always counts. The place counts unless --no-location or a list
 // says something else, and an export keeps what its application had.
 func TestImportDatesAndPlaces(t *testing.T) {
+	testkit.SkipRace(t)
 	dir := t.TempDir()
 	tags := exiftest.Tags{Original: "2019:07:21 23:06:38", OriginalOffset: "-09:00", Place: []float64{47.5, -12.25}}
 	photo := exiftest.JPEG(sample(t, "09-sea-turtle.jpg"), exiftest.EXIF(binary.BigEndian, tags), nil)
@@ -98,6 +99,7 @@ func TestImportDatesAndPlaces(t *testing.T) {
 
 // TestImportFieldDate imports the photo of the field test.
 func TestImportFieldDate(t *testing.T) {
+	testkit.SkipRace(t)
 	b, err := os.ReadFile(testkit.DataPath(t, "field", "import", "place-and-date.jpg"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // room is an unused memory of so many bytes, all of them for one answer.
@@ -23,6 +24,7 @@ func (room) Settle(int64) {}
 
 // TestLargeAnswersAreTheSame compares the module with the native core for answers above the limit and above the host's memory.
 func TestLargeAnswersAreTheSame(t *testing.T) {
+	testkit.SkipRace(t)
 	set := apitest.Tiny(t)
 	settings := map[string]string{"max-answer": strconv.Itoa(api.MinMaxAnswer)}
 	native := apitest.NewWorld(t, memkv.New(), set, nil, settings)

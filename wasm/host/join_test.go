@@ -151,6 +151,7 @@ func (j *joiner) says(id string) (text string) {
 
 // TestHostInstallsSnapshot: a replica whose host installed the snapshot answers like one whose instance did.
 func TestHostInstallsSnapshot(t *testing.T) {
+	testkit.SkipRace(t)
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
@@ -180,6 +181,7 @@ func TestHostInstallsSnapshot(t *testing.T) {
 
 // TestInstanceInstallsSnapshot: if the host cannot install a snapshot, the instance does.
 func TestInstanceInstallsSnapshot(t *testing.T) {
+	testkit.SkipRace(t)
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	j := newJoiner(t, s, anotherRuntime(t))
@@ -243,6 +245,7 @@ func (m *mortal) Commit(b *kv.Batch) (wait func() error, err error) {
 // TestHostInstallsSnapshotAfterKills kills a host at a write while it installs a snapshot: at every 16th, every fourth in make nightly,
 // each in make soak. After the next start the host installs the snapshot, and the replica answers as one that was never killed.
 func TestHostInstallsSnapshotAfterKills(t *testing.T) {
+	testkit.SkipRace(t)
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
@@ -277,6 +280,7 @@ func TestHostInstallsSnapshotAfterKills(t *testing.T) {
 
 // TestCollectorRunsDuringCalls: in a page, the garbage collector also runs within the one call that installs a snapshot.
 func TestCollectorRunsDuringCalls(t *testing.T) {
+	testkit.SkipRace(t)
 	s := newSource(t, 10_000)
 	s.do = wire.DoRebase
 	register, seq, err := s.engine.Register.AppRecord(s.app, s.edge)

@@ -126,12 +126,14 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.OpenGuest {
 
 // TestTranscripts replays the transcripts of core/api on the module. The answers have the same bytes as native ones.
 func TestTranscripts(t *testing.T) {
+	testkit.SkipRace(t)
 	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
 	replay(t, filepath.Join("core", "api", "testdata"), set, bundles, nil)
 }
 
 // TestReleasedTranscripts replays the transcripts that use the released network and photographs.
 func TestReleasedTranscripts(t *testing.T) {
+	testkit.SkipRace(t)
 	set, err := predict.LoadTables(models.FS)
 	if err != nil {
 		t.Fatal(err)

@@ -257,6 +257,7 @@ func (a *arena) pack(kind int, w uint32, n, k, segs int) uint32 {
 
 // rounds runs f with seeded random sources: n of them, or more in a soak.
 func rounds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
+	testkit.SkipRace(t)
 	if record != nil {
 		n = min(n, 3)
 	}

@@ -36,6 +36,7 @@ func TestQuads(t *testing.T) {
 
 // TestRelaxedInChromium repeats the tests of products with the relaxed module in a browser, and compares the whole memory.
 func TestRelaxedInChromium(t *testing.T) {
+	testkit.SkipRace(t)
 	node := process.Need(t, "node")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	process.Make(t, "web")

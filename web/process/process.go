@@ -43,9 +43,11 @@ const (
 )
 
 // Build returns the path of a copy of a program that make build has built. The decoding modules are next to it, and compiled, so that
-// servers do not compile them in the background of a test. All are deleted when the test ends.
+// servers do not compile them in the background of a test. All are deleted when the test ends. The race detector does not see into the
+// program, so make race leaves out the test.
 func Build(t testing.TB, program string) string {
 	t.Helper()
+	testkit.SkipRace(t)
 	Make(t, "build")
 	Warm(t, filepath.Join(testkit.Root(t), "bin", "sightline"))
 	built := map[string]string{Origin: "sightline", Edge: "sightline-edge"}[program]

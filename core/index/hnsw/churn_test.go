@@ -13,6 +13,7 @@ import (
 // TestChurnKeepsRecall replaces all vectors of a graph ten times, the oldest first, with steps of Compact in between. It compares the
 // recall with a new graph of the remaining vectors.
 func TestChurnKeepsRecall(t *testing.T) {
+	testkit.SkipRace(t)
 	const dim, replacements = 64, 10
 	n, options := testkit.Size(t, 1000, 2_000, 20_000, 200_000), Options{Dim: dim, M: 8, EfConstruction: 80}
 	switch {

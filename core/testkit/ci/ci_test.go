@@ -143,3 +143,41 @@ func TestPattern(t *testing.T) {
 		}
 	}
 }
+
+// TestConcurrent finds the packages with tests that may run several goroutines.
+func TestConcurrent(t *testing.T) {
+	var packages []goPackage
+	var want []string
+	for _, tt := range []struct {
+		path, code, test string // code of the package and of its tests
+		imports          []string
+		found            bool
+	}{
+		{path: "statement", code: "func F() { go F() }", test: "func f() {}", found: true},
+		{path: "group", test: "func f() { wg.Go(func() {}) }", found: true},
+		{path: "parallel", test: "func f() { t.Parallel() }", found: true},
+		{path: "imports", test: "func f() {}", imports: []string{"untested"}, found: true},
+		{path: "through", test: "func f() {}", imports: []string{"sync", "imports"}, found: true},
+		{path: "assembler", code: `func f() { a.Go("MOVD R0, R1") }`, test: "func f() {}"},
+		{path: "sequential", test: "func f() {}", imports: []string{"sync"}},
+		{path: "untested", code: "func F() { go F() }"},
+	} {
+		p := goPackage{Dir: t.TempDir(), ImportPath: tt.path, GoFiles: []string{"x.go"}, Imports: tt.imports}
+		if tt.test != "" {
+			p.TestGoFiles = []string{"x_test.go"}
+		}
+		for name, code := range map[string]string{"x.go": tt.code, "x_test.go": tt.test} {
+			if err := os.WriteFile(filepath.Join(p.Dir, name), []byte("package x\n"+code), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		packages = append(packages, p)
+		if tt.found {
+			want = append(want, tt.path)
+		}
+	}
+	got, err := concurrent(packages)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}

@@ -3,6 +3,7 @@
 //	go run ./core/testkit/ci test ARGUMENT...     runs go test, and prints a line for each package and the output of each failed test
 //	go run ./core/testkit/ci retry                runs each test that failed in the last test again, alone
 //	go run ./core/testkit/ci times [FILE [COUNT]] prints the seconds of packages and tests
+//	go run ./core/testkit/ci concurrent           prints the packages that the race detector tests
 //
 // An event is a line of `go test -json`. The command test stores all events in .cache/test.json, which retry and times read, and what it
 // prints in .cache/test.txt.
@@ -32,7 +33,7 @@ func main() {
 	if len(os.Args) < 2 {
 		usage()
 	}
-	commands := map[string]func(args []string) error{"test": test, "retry": retryAll, "times": printTimes}
+	commands := map[string]func(args []string) error{"test": test, "retry": retryAll, "times": printTimes, "concurrent": printConcurrent}
 	run, ok := commands[os.Args[1]]
 	if !ok {
 		usage()
@@ -46,7 +47,7 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: ci test|retry|times [ARGUMENT...]")
+	fmt.Fprintln(os.Stderr, "usage: ci test|retry|times|concurrent [ARGUMENT...]")
 	os.Exit(2)
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/doyensec/safeurl"
+
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 func TestPublic(t *testing.T) {
@@ -101,6 +103,7 @@ var known = prefixes(
 // TestPublicAgainstOracles checks both sides of every block's borders and 200,000 random addresses. Public refuses each address that
 // safeurl or net/netip considers unsafe. An address that only Public refuses is in the list of known differences.
 func TestPublicAgainstOracles(t *testing.T) {
+	testkit.SkipRace(t)
 	const seed = 20261121
 	blocked := safeurlOracle(t)
 	check := func(a netip.Addr) {

@@ -28,9 +28,10 @@ func Forget() {
 }
 
 // AssembleRuntime returns a folder with the runtime that make builds: scripts, module, kernels, bundles and the decoding module. All tests
-// share the folder.
+// share the folder. The race detector does not see into Node, so make race leaves out the test.
 func AssembleRuntime(t *testing.T) string {
 	t.Helper()
+	testkit.SkipRace(t)
 	assembly.Lock()
 	defer assembly.Unlock()
 	if assembly.dir != "" {

@@ -17,6 +17,7 @@ import (
 
 // TestScripts runs npm test: the unit tests of the scripts.
 func TestScripts(t *testing.T) {
+	testkit.SkipRace(t)
 	process.Need(t, "node")
 	process.Make(t, "web")
 	if out, err := command("npm", "..", "test").CombinedOutput(); err != nil {
