@@ -56,12 +56,13 @@ func run(t *testing.T, module []byte, args ...string) (code uint32, printed stri
 	return code, out.String()
 }
 
-// TestModule runs a program with and without the tables of stack traces. Only its stack traces differ.
+// TestModule runs a program with and without the tables of stack traces. Only its stack traces differ. It fails with a release of Go that slim
+// does not know.
 func TestModule(t *testing.T) {
 	linked := program(t)
 	slimmed, err := slim.Module(linked)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: the comment of package slim has what to do", err)
 	}
 	again, err := slim.Module(linked)
 	if err != nil || !bytes.Equal(again, slimmed) {
@@ -86,7 +87,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestRejects checks that Module returns ErrModule for modules that are cut off, have another header, or are not from Go.
+// TestRejects checks that Module returns ErrModule for modules that are cut off, have another layout, or are not from a known release
+// of Go.
 func TestRejects(t *testing.T) {
 	linked := program(t)
 	rejects := func(name string, module []byte) {
@@ -96,8 +98,10 @@ func TestRejects(t *testing.T) {
 		}
 	}
 	rejects("nothing", nil)
-	rejects("no data", []byte("\x00asm\x01\x00\x00\x00"))
-	rejects("data of no Go program", []byte("\x00asm\x01\x00\x00\x00\x0b\x07\x01\x00\x41\x08\x0b\x01x"))
+	const start, goProducer = "\x00asm\x01\x00\x00\x00", "\x00\x11\x09producers\x06go1.26"
+	rejects("no producers", []byte(start))
+	rejects("no data", []byte(start+goProducer))
+	rejects("data of no Go program", []byte(start+goProducer+"\x0b\x07\x01\x00\x41\x08\x0b\x01x"))
 	for n := 9; n < len(linked); n += len(linked) / 64 {
 		rejects("cut off", linked[:n])
 	}
@@ -111,6 +115,11 @@ func TestRejects(t *testing.T) {
 		copy(out[at:], b)
 		return out
 	}
-	rejects("a newer layout", changed(at, 0xf2))
+	rejects("another layout", changed(at, 0xf2))
 	rejects("no tables at the place in the header", changed(at+32, binary.LittleEndian.AppendUint32(nil, 4096)...))
+	const minor = "\x0cprocessed-by\x01\x0eGo cmd/compile\x08go1."
+	if at = bytes.LastIndex(linked, []byte(minor)); at < 0 {
+		t.Fatal("the module does not name its release of Go")
+	}
+	rejects("a newer release", bytes.ReplaceAll(linked, linked[at+len(minor)-4:][:6], []byte("go1.99")))
 }
