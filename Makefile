@@ -99,8 +99,11 @@ build: web wasm bin/ffmpreg.wasm.gz bin/jpegxl.wasm.gz ## the two programs and t
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge && \
 	if [ -n "$$PRECOMPILE" ]; then bin/sightline-edge precompile >/dev/null || echo 'build: the modules are not compiled'; wait; fi
 
-# An archive has both programs, the decoders of videos and pictures, the licences, and an SBOM of each program and of the pages.
+# An archive has both programs, the decoders of videos and pictures, the licences, and an SBOM of each program and of the pages. A version is a
+# tag vX.Y.Z of the commit, or VERSION=vX.Y.Z.
 release: ## archives of the programs for linux on amd64 and arm64, and their SHA-256 sums, into bin/release
+	@[[ '$(VERSION)' == v* ]] && grep -qF '## [$(VERSION:v%=%)]' CHANGELOG.md || { \
+		echo 'release: CHANGELOG.md has no section for version $(VERSION): add it, and tag the commit as vX.Y.Z or pass VERSION=vX.Y.Z' >&2; exit 1; }
 	@$(MAKE) --no-print-directory RELEASE=1 build
 	@rm -rf bin/release && mkdir -p bin/release
 	@GOBIN=$(CURDIR)/bin $(GO) install $(SBOM)
