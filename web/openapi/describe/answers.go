@@ -112,8 +112,9 @@ var models = []member{
 			"Omitted if the model has no concepts or the key cannot read them."),
 		always("type", modelType, ""), always("type_ext", text(eg("concept")), "More specific type."),
 		maybe("output_config", ref("OutputConfig"), "Only of custom models."))},
-	{"Model", modelSchema("OutputInfo", "A model without its concepts.")},
-	{"ModelConcepts", modelSchema("OutputInfoConcepts", "A model with its concepts.")},
+	{"Model", modelSchema("OutputInfo", "A model without its concepts.", maybe)},
+	{"ModelInTraining", modelSchema("OutputInfo", "A model without its concepts, with the version whose training was started.", always)},
+	{"ModelConcepts", modelSchema("OutputInfoConcepts", "A model with its concepts.", maybe)},
 	{"ModelName", closedRecord("Model as shown to a key without `Models:Get`.",
 		always("id", id, ""),
 		always("output_info", closedRecord("", always("type", modelType, ""), always("type_ext", text(eg("concept")), "More specific type.")), ""))},
@@ -153,14 +154,15 @@ var (
 	hex       = text(member{"pattern", "^#[0-9a-f]{6}$"}, eg("#f5f5f5"))
 )
 
-func modelSchema(info, note string) object {
+// modelSchema returns the schema of a model. version makes its field model_version.
+func modelSchema(info, note string, version func(name string, schema object, note string) field) object {
 	return closedRecord(note,
 		always("id", id, ""),
 		always("name", name, ""),
 		always("created_at", when, ""),
 		always("app_id", appID, public),
 		always("output_info", ref(info), ""),
-		maybe("model_version", ref("ModelVersion"),
+		version("model_version", ref("ModelVersion"),
 			"The version named in the path; otherwise, in predictions, the version that predicts; otherwise the latest."),
 		maybe("display_name", text(), "Only of public models."))
 }
@@ -290,6 +292,7 @@ var answers = []member{
 	{"CountsAnswer", answer("", always("counts", ref("Counts"), ""))},
 	{"SourceAnswer", answer("", always("source", ref("Source"), ""))},
 	{"ModelAnswer", answer("", always("model", ref("Model"), ""))},
+	{"TrainingAnswer", answer("", always("model", ref("ModelInTraining"), ""))},
 	{"CreatedModelAnswer", anyOf(ref("ModelAnswer"), ref("Done")).with(member{
 		"description",
 		"The model. If models were deleted, only the status.",

@@ -291,7 +291,7 @@ var operations = []operation{
 		note: "Queues the training of a new version on the labelled inputs. Poll GET /models/{model_id}/versions/{version_id}: the " +
 			"status is 21103 while the version waits, and 21100 once it is trained, usually some seconds later. Codes 21110 to " +
 			"21115 give the reason why a training failed. The request body is ignored.",
-		answer: "ModelAnswer",
+		answer: "TrainingAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions", id: "listVersions", tag: "Models", page: true,
