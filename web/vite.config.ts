@@ -16,7 +16,11 @@ export default defineConfig({
   ],
   build: {
     target: 'es2022',
-    rolldownOptions: { checks: { bundlerTimings: false } },
+    rolldownOptions: {
+      checks: { bundlerTimings: false },
+      // The first screen needs all modules that index.html imports. One file of them is smaller than one for each, and needs one request.
+      output: { codeSplitting: { groups: [{ name: 'shell', tags: ['$initial'] }] } },
+    },
     manifest: true,
     emptyOutDir: false, // the finish plugin empties the folder, except for .gitignore
     assetsInlineLimit: 0,

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** The modules that the first screen of a signed-in person loads, in addition to index.html, its static imports and one language. */
+/** The modules that the first screen of a signed-in person loads, in addition to the script of index.html and one language. */
 const firstModules = ['src/views/studio/Studio.svelte'];
 
 /** Matches the modules of the pages that work without a network. The list contains them with all modules that they load later. */
@@ -57,6 +57,12 @@ function walk(folder) {
 }
 
 /**
+ * Returns the key of the script that index.html loads: vite.config.ts collects the modules of the first screen in it.
+ * @param {Record<string, any>} manifest @returns {string}
+ */
+const scriptOf = (manifest) => Object.keys(manifest).find((key) => manifest[key].name === 'shell') ?? 'shell';
+
+/**
  * Writes the list of the paths that a browser stores for a start without a network, and the list's name into index.html. The name
  * contains a hash of the list, so a changed list has another name. The runtime stores its module and network itself.
  * @param {string} dist @param {Record<string, any>} manifest
@@ -70,10 +76,10 @@ function list(dist, manifest) {
     if (seen.has(`${key} ${withDynamic}`)) return;
     seen.add(`${key} ${withDynamic}`);
     for (const file of [chunk.file, ...(chunk.css ?? []), ...(chunk.assets ?? [])]) files.add(`/${file}`);
-    for (const next of chunk.imports ?? []) addChunk(next, withDynamic && !next.startsWith('index.html'));
+    for (const next of chunk.imports ?? []) addChunk(next, withDynamic && next !== scriptOf(manifest));
     if (withDynamic) for (const next of chunk.dynamicImports ?? []) addChunk(next, withDynamic);
   };
-  addChunk('index.html', false);
+  addChunk(scriptOf(manifest), false);
   for (const key of Object.keys(manifest)) if (offlineModules.test(key)) addChunk(key, true);
   for (const key of Object.keys(manifest)) if (key.startsWith('src/words/')) addChunk(key, false);
   const resolvePath = (/** @type {string} */ path) => new URL(path, import.meta.url).pathname;
@@ -117,7 +123,7 @@ function report(dist, manifest, limit) {
     key.startsWith('src/words/') && key.endsWith(`${language}.js`);
   const shellIn = (/** @type {string} */ language) => {
     const files = new Set(['index.html']);
-    for (const key of ['index.html', ...firstModules]) closure(key, language, files);
+    for (const key of [scriptOf(manifest), ...firstModules]) closure(key, language, files);
     return files;
   };
   const sum = (/** @type {Iterable<string>} */ files) => [...files].reduce((n, f) => n + size(f), 0);
