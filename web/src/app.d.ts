@@ -3,3 +3,8 @@ declare module 'virtual:samples' {
   const samples: Record<string, Record<string, string>>;
   export default samples;
 }
+
+interface WindowEventMap {
+  /** Only some browsers have it. */
+  beforeinstallprompt: Event & { prompt(): Promise<unknown> };
+}

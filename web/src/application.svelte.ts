@@ -5,9 +5,8 @@
 //                                └─▶ otherwise the server of these pages: the origin or an edge
 
 import { untrack } from 'svelte';
-import type { Fetch } from './apiCall';
-import { call } from './apiCall';
 import { revoke } from './blobs';
+import { bytesAt, type Fetch, inputPath, v2 } from './client';
 import { apps, Failure, pageToken, soon } from './console';
 import type { EdgeStatus } from './edgeStatus.svelte';
 import { loadWords } from './i18n.svelte';
@@ -34,7 +33,7 @@ const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mar
   concepts: new Map(),
 };
 const mostAddresses = 600; // maximum number of pictures in memory: a few screens of a grid
-const thumbnail = /^(\/v2\/inputs\/[^/]+)\/thumbnail$/;
+const thumbnail = /^\/v2\/inputs\/([^/]+)\/thumbnail$/;
 const mostEager = 500; // maximum number of pictures that the automatic replica of a demonstration downloads at once
 const patience = 2000; // ms to wait until the replica can answer or has received a write that the origin answered
 
@@ -124,8 +123,14 @@ export class Application {
    */
   ask: Fetch = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
 
-  /** Like `ask`, but never by the replica: for data that a replica does not have. */
-  askRemote: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
+  /** The calls of /v2 that change nothing. */
+  readonly v2 = v2(this.ask);
+
+  /** Like `v2`, but never by the replica: for data that a replica does not have. */
+  readonly remote = v2(async (path, init) => (await untrack(() => this.#away(path, init))).answer);
+
+  /** The calls of /v2 that change something. The sync mark of the change exists before the views read again. */
+  readonly write = v2((path, init) => this.#send(path, init));
 
   async #ask(path: string, init?: RequestInit): Promise<SourcedAnswer> {
     const offlineCopy = this.#storedCopy;
@@ -151,14 +156,7 @@ export class Application {
     }
   }
 
-  /** Calls a path below /v2 and returns the JSON of the answer. It throws a Failure if the call does not succeed. */
-  call = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.ask, method, path, body);
-
-  /** Like `call`, for a change. The sync mark of the change exists before the views read again. */
-  write = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.send, method, path, body);
-
-  /** Like `write`, but returns the response as fetch does, for answers with a separate status of each input. */
-  send: Fetch = async (path, init) => {
+  async #send(path: string, init?: RequestInit): Promise<Response> {
     let isLocal = false; // whether the replica answered
     try {
       const answered = await untrack(() => this.#ask(path, init));
@@ -175,16 +173,15 @@ export class Application {
       if (this.changes === before) this.changes++; // otherwise the readers have been notified since the write
       if (init?.method === 'POST' && path === '/v2/inputs') void this.#settle();
     }
-  };
+  }
 
   /** Increments `changes` each time added pictures have been analysed, until all of them are. */
   async #settle(): Promise<void> {
     if (this.#settling) return;
     this.#settling = true;
-    type Answer = { counts: { to_process: number } };
     try {
       for (let left = Number.POSITIVE_INFINITY; left > 0; await new Promise((resolve) => setTimeout(resolve, 500))) {
-        const { counts } = await this.call<Answer>('GET', '/inputs/status');
+        const { counts } = await this.v2.GET('/inputs/status');
         if (counts.to_process < left) this.changes++;
         left = counts.to_process;
       }
@@ -211,11 +208,12 @@ export class Application {
     return address;
   }
 
+  /** Returns the blob URL of the thumbnail of an input. */
+  thumbnail = (id: string): Promise<string> => this.address(inputPath(id, 'thumbnail'));
+
   async #load(path: string): Promise<string> {
     try {
-      const answer = await this.ask(path);
-      if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-      return URL.createObjectURL(await answer.blob());
+      return URL.createObjectURL(await bytesAt(this.ask, path));
     } catch (failure) {
       this.#addresses.delete(path); // so that the next call tries again
       throw failure;
@@ -241,8 +239,8 @@ export class Application {
    * returns undefined if the picture is not stored here.
    */
   #picture(copy: Replica, path: string): Promise<Response | undefined> | undefined {
-    const input = thumbnail.exec(path)?.[1];
-    return input && (copy.app.eager || this.offline) ? copy.pictureOf(input) : undefined;
+    const id = thumbnail.exec(path)?.[1];
+    return id && (copy.app.eager || this.offline) ? copy.pictureOf(decodeURIComponent(id)) : undefined;
   }
 
   async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {
@@ -289,12 +287,9 @@ export class Application {
       if (this.copy?.status && !this.copy.offline) this.#isUnreachable = false;
       if (this.outbox?.status || document.visibilityState === 'hidden' || !navigator.onLine || !this.#isUnreachable)
         continue;
-      try {
-        await this.#away('/v2/inputs/status');
-        this.changes++;
-      } catch (failure) {
-        if (!(failure instanceof Failure && failure.status === 0)) this.#isUnreachable = false; // it answers
-      }
+      const failure = await this.remote.GET('/inputs/status').catch((failure) => failure);
+      if (!this.#isUnreachable) this.changes++;
+      else if (!(failure instanceof Failure && failure.status === 0)) this.#isUnreachable = false; // it answers
     }
     this.#seeking = false;
   }

@@ -1,4 +1,5 @@
 // Calls /console, the API of the account and application pages. No other module calls it.
+import type { LanguageCode } from './languages';
 import { retryAfter } from './retry';
 
 export interface Account {
@@ -37,7 +38,7 @@ export interface Session {
 export interface App {
   id: string;
   name: string;
-  language: string;
+  language: LanguageCode;
   default_model: string;
   created_at: string;
   local_only?: boolean; // sync sends it to no edge and no browser
@@ -210,7 +211,7 @@ async function once<T>(
     throw new Failure(answer.ok ? 502 : answer.status, apiStatus, answer);
   }
   if (data.session?.csrf) csrf = data.session.csrf;
-  return data as T;
+  return data;
 }
 
 type WithSession = { session: Session };

@@ -1,6 +1,6 @@
 // Opens and closes the recogniser on this device: a runtime that a page uses.
 import type { Client, Options, Progress } from '../runtime/src/index';
-import type { Fetch } from './apiCall';
+import type { Fetch } from './client';
 import { Failure } from './console';
 import type { ProgressMark } from './progress';
 

@@ -1,8 +1,7 @@
 // The sync status and the pending operations of the edge that serves these pages. They are read while an application is open.
-import type { CopyStatus } from '../runtime/src/index';
-import { call, type Fetch } from './apiCall';
+import type { Fetch } from './client';
 import { Failure } from './console';
-import { Outbox } from './outbox.svelte';
+import { Outbox, type Status } from './outbox.svelte';
 import { m } from './parts/words';
 
 const pause = 2000; // ms between two reads of the status while the page is visible
@@ -49,9 +48,9 @@ export class EdgeStatus extends Outbox {
     await this.refresh();
   }
 
-  protected override async readStatus(): Promise<CopyStatus | undefined> {
+  protected override async readStatus(): Promise<Status | undefined> {
     try {
-      const { copy } = await call<{ copy: CopyStatus }>(this.ask, 'GET', '/sync/status');
+      const { copy } = await this.v2.GET('/sync/status');
       this.readFailure = undefined;
       return copy;
     } catch (failure) {

@@ -5,7 +5,7 @@
 // words.ts that exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
 // The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages only.
 
-import { bestLanguage, directionOf } from './languages';
+import { bestLanguage, directionOf, type LanguageCode } from './languages';
 import { readChoice, saveChoice } from './storage';
 
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
@@ -21,19 +21,19 @@ type Words<Compiled> = {
 type Files<Compiled> = Record<string, () => Promise<Compiled>>;
 
 const namespaces: Files<object>[] = []; // imported namespaces, in the order of their imports
-let words = $state.raw<Record<string | symbol, unknown>>({}); // the messages of the first `loaded` namespaces, in the language `code`
-let loaded = 0;
-let code = $state('en');
-let requested = 'en'; // the last requested language
-// Each message has one function for all languages, so that a page can use it after a change of the language.
 type Text = (...inputs: unknown[]) => unknown;
+let words = $state.raw<Record<string | symbol, Text | undefined>>({}); // the messages of the first `loaded` namespaces, in the language `code`
+let loaded = 0;
+let code = $state<LanguageCode>('en');
+let requested: LanguageCode = 'en'; // the last requested language
+// Each message has one function for all languages, so that a page can use it after a change of the language.
 const texts = new Map<string | symbol, Text>();
 const all: object = new Proxy(
   {},
   {
     get: (_, key) => {
       if (!(key in words)) return undefined;
-      if (!texts.has(key)) texts.set(key, (...inputs) => (words[key] as Text | undefined)?.(...inputs));
+      if (!texts.has(key)) texts.set(key, (...inputs) => words[key]?.(...inputs));
       return texts.get(key);
     },
   },
@@ -45,25 +45,25 @@ const all: object = new Proxy(
  */
 export function namespace<Compiled extends object, Others = unknown>(files: Files<Compiled>, others?: Others) {
   namespaces.push(files);
-  return (others ?? all) as Words<Compiled> & Others;
+  return (others ?? all) as Words<Compiled> & Others; // the proxy has the messages once they are loaded, which its type cannot express
 }
 
 /** The messages of the shell. */
 export const m = namespace(import.meta.glob<typeof import('./words/shell/en.js')>('./words/shell/*.js'));
 
 /** Returns the code of the reader's language. */
-export function language(): string {
+export function language(): LanguageCode {
   return code;
 }
 
 /** Returns the language that the reader chose here. Without a choice, it is the first supported language of the browser. */
-export function preferredLanguage(): string {
+export function preferredLanguage(): LanguageCode {
   const chosen = readChoice('language');
   return bestLanguage(chosen ? [chosen] : navigator.languages);
 }
 
 /** Loads the messages of a language and shows the page in it. */
-export async function setLanguage(language: string): Promise<void> {
+export async function setLanguage(language: LanguageCode): Promise<void> {
   requested = language;
   await loadWords();
 }
@@ -101,7 +101,7 @@ async function load(files: Files<object>, language: string): Promise<object> {
 }
 
 /** Changes the language of the pages, and stores it for the next visit. */
-export async function saveLanguage(requested: string): Promise<void> {
+export async function saveLanguage(requested: LanguageCode): Promise<void> {
   await setLanguage(requested);
   saveChoice('language', requested);
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { m as clauses } from './clauses/words';
 import { loadWords, m, namespace, setLanguage } from './i18n.svelte';
+import type { LanguageCode } from './languages';
 import { m as look } from './views/look/words';
 import { m as search } from './views/search/words';
 
@@ -49,7 +50,7 @@ test('a module loads every namespace in the language that was set last', async (
   await Promise.all(Object.values(modules).map((load) => load()));
   await loadWords();
   const all: Messages = m;
-  for (const language of ['de', 'en']) {
+  for (const language of ['de', 'en'] as const) {
     await setLanguage(language);
     for (const [key, text] of Object.entries(texts(language))) {
       const message = all[key];
@@ -57,7 +58,7 @@ test('a module loads every namespace in the language that was set last', async (
       if (typeof text === 'string' && !text.includes('{')) assert.equal((message as () => string)(), text, key);
     }
   }
-  await assert.rejects(setLanguage('tlh'), /no words for tlh/);
+  await assert.rejects(setLanguage('tlh' as LanguageCode), /no words for tlh/);
   assert.equal(m.skip(), texts('en').skip);
 });
 

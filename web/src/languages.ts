@@ -1,11 +1,5 @@
-/** A language of the pages: its code, and its name in that language. */
-export interface Language {
-  readonly code: string;
-  readonly name: string;
-}
-
-/** The 23 languages, sorted by the Latin form of their names. */
-export const languages: readonly Language[] = [
+/** The 23 languages of the pages, sorted by the Latin form of their names. Each has its code, and its name in that language. */
+export const languages = [
   { code: 'ar', name: 'العربية' },
   { code: 'bn', name: 'বাংলা' },
   { code: 'da', name: 'Dansk' },
@@ -29,7 +23,13 @@ export const languages: readonly Language[] = [
   { code: 'tr', name: 'Türkçe' },
   { code: 'zh', name: '简体中文' },
   { code: 'zh-TW', name: '繁體中文' },
-];
+] as const;
+
+/** The code of a language of the pages. */
+export type LanguageCode = (typeof languages)[number]['code'];
+
+/** Reports whether the pages have a language. */
+export const isLanguage = (code: string): code is LanguageCode => languages.some((l) => l.code === code);
 
 /** Returns the name of a language in that language. For an unknown code, it returns the code. */
 export function nameOf(code: string): string {
@@ -42,7 +42,7 @@ export function directionOf(code: string): 'ltr' | 'rtl' {
 }
 
 /** Returns the first of the reader's languages that the pages support. If there is none, it returns English. */
-export function bestLanguage(preferred: readonly string[]): string {
+export function bestLanguage(preferred: readonly string[]): LanguageCode {
   for (const tag of preferred) {
     const code = supportedLanguage(tag);
     if (code) return code;
@@ -50,9 +50,9 @@ export function bestLanguage(preferred: readonly string[]): string {
   return 'en';
 }
 
-function supportedLanguage(tag: string): string | undefined {
+function supportedLanguage(tag: string): LanguageCode | undefined {
   const [base = '', ...rest] = tag.toLowerCase().split('-');
   if (base === 'zh') return rest.some((part) => ['tw', 'hk', 'mo', 'hant'].includes(part)) ? 'zh-TW' : 'zh';
   if (base === 'nb' || base === 'nn') return 'no';
-  return languages.some((l) => l.code === base) ? base : undefined;
+  return isLanguage(base) ? base : undefined;
 }

@@ -1,11 +1,12 @@
 // The names of public concepts in the reader's language. The pages request all names of a language once, because the network has only a
 // few hundred concepts.
 import type { Application } from './application.svelte';
+import { listAll } from './client';
 import { language } from './i18n.svelte';
+import type { LanguageCode } from './languages';
 
 let namesByLanguage = $state.raw<Readonly<Record<string, Readonly<Record<string, string>>>>>({}); // by language, by id
 const requested = new Set<string>();
-const page = 1000; // the most that one call lists
 
 /** Reports whether a concept is public. Custom concepts have one name, in the application's language. */
 export const isPublicConcept = (id: string): boolean => id.startsWith('ai_');
@@ -22,7 +23,7 @@ export function conceptLang(id: string, code = language()): string | undefined {
   return isPublicConcept(id) && namesByLanguage[code]?.[id] ? code : undefined;
 }
 
-function request(app: Application, code: string): void {
+function request(app: Application, code: LanguageCode): void {
   if (requested.has(code)) return;
   requested.add(code);
   read(app, code).then(
@@ -35,14 +36,11 @@ function request(app: Application, code: string): void {
   );
 }
 
-async function read(app: Application, code: string): Promise<Record<string, string>> {
-  const names: Record<string, string> = {};
-  for (let n = 1; ; n++) {
-    const { concepts } = await app.call<{ concepts: { id: string; name: string }[] }>('POST', '/concepts/searches', {
-      concept_query: { name: '*', language: code },
-      pagination: { page: n, per_page: page },
-    });
-    for (const c of concepts) if (isPublicConcept(c.id)) names[c.id] = c.name;
-    if (concepts.length < page) return names;
-  }
+async function read(app: Application, language: LanguageCode): Promise<Record<string, string>> {
+  const body = { concept_query: { name: '*', language } };
+  const all = await listAll(
+    async (pagination) => (await app.v2.POST('/concepts/searches', { body: { ...body, pagination } })).concepts,
+    1000,
+  );
+  return Object.fromEntries(all.filter((c) => isPublicConcept(c.id)).map((c) => [c.id, c.name]));
 }

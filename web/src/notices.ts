@@ -1,5 +1,5 @@
 // The notices of successful calls: what a caller may want to know although the call did what it answers.
-import type { Fetch } from './apiCall';
+import type { Fetch } from './client';
 
 /** A notice. at: the place in the request. */
 export interface Notice {

@@ -1,19 +1,15 @@
 // The browser's state for starting offline and as an installed application.
 import { runtime } from './device.svelte';
 
-interface InstallPrompt extends Event {
-  prompt(): Promise<unknown>;
-}
-
 let hasNetwork = $state(navigator.onLine);
 let isStored = $state(false);
-let prompt = $state.raw<InstallPrompt>();
+let prompt = $state.raw<WindowEventMap['beforeinstallprompt']>();
 
 addEventListener('online', () => (hasNetwork = true));
 addEventListener('offline', () => (hasNetwork = false));
 addEventListener('beforeinstallprompt', (event) => {
   event.preventDefault();
-  prompt = event as InstallPrompt;
+  prompt = event;
 });
 addEventListener('appinstalled', () => (prompt = undefined));
 

@@ -1,27 +1,33 @@
 // The writes at a host that is not the origin, and their progress. The host is a replica on this device or the edge that serves these
 // pages. All displayed facts are read from the host, and none is derived from a person's actions.
-import type { CopyStatus } from '../runtime/src/index';
-import { call, type Fetch } from './apiCall';
+import { type Fetch, listAll, type Schemas, v2 } from './client';
 import { coalesce } from './coalesce';
-import { type Conflict, listConflicts, listNewest, listPending, type PendingOperation } from './operations';
 import { marksById, type Truth } from './syncMarks';
 
-const many = 1000; // pending operations; a longer list is not read completely at each change
+/** The sync status of a host. */
+export type Status = Schemas['Copy'];
+/** A write at the host that the origin's log has not confirmed yet. */
+export type Pending = Schemas['Operation'];
+/** A write that had another effect in the log than intended. */
+export type Conflict = Schemas['Conflict'];
+
+const many = 1000; // pending operations; a longer list is not read completely at each change. It is also the most that one call lists
+const newestPage = 100; // size of the pages with the newest pending operations
 
 /**
  * Reports progress since the status `before`: new log entries, new pending operations, or an application that the origin withdrew. If
  * before is undefined, the previous state is unknown, which counts as progress.
  */
-function hasProgress(before: CopyStatus | undefined, now: CopyStatus): boolean {
+function hasProgress(before: Status | undefined, now: Status): boolean {
   if (!before) return true;
-  const countPending = (s: CopyStatus) => s.queued + s.sent;
+  const countPending = (s: Status) => s.queued + s.sent;
   const wasPurged = now.phase === 'purged' && before.phase !== 'purged';
   return wasPurged || before.cursor !== now.cursor || countPending(now) > countPending(before);
 }
 
 export abstract class Outbox {
-  status = $state.raw<CopyStatus>();
-  pending = $state.raw<readonly PendingOperation[]>([]); // in the order of sending
+  status = $state.raw<Status>();
+  pending = $state.raw<readonly Pending[]>([]); // in the order of sending
   conflicts = $state.raw<readonly Conflict[]>([]);
   dismissed = $state.raw<readonly Conflict[]>([]); // conflicts dismissed since the page was opened
   failure = $state.raw<unknown>(); // the failure of the last read; undefined if it succeeded
@@ -33,8 +39,10 @@ export abstract class Outbox {
 
   /** Sends a request of /v2 to the host. */
   abstract readonly ask: Fetch;
+  /** The calls of /v2 at the host. */
+  readonly v2 = v2((path, init) => this.ask(path, init));
   /** Reads the sync status of the host; undefined if it is unknown, or if the host is closed. */
-  protected abstract readStatus(): Promise<CopyStatus | undefined>;
+  protected abstract readStatus(): Promise<Status | undefined>;
   /** Whether a failed read is an error. After closing, failures are ignored. */
   protected abstract readonly reads: boolean;
   /** Whether the origin is known to have all writes once no operation is pending. */
@@ -63,7 +71,7 @@ export abstract class Outbox {
   }
 
   /** Stores a status of the host. The next refresh reports its progress, no matter which answer or message contained the status. */
-  protected setStatus(status: CopyStatus): void {
+  protected setStatus(status: Status): void {
     if (JSON.stringify(status) === JSON.stringify(this.status)) return; // an equal status must not notify readers
     this.#isUnreported ||= hasProgress(this.status, status);
     this.status = status;
@@ -82,17 +90,17 @@ export abstract class Outbox {
     this.onprogress();
   });
 
-  async #read(status: CopyStatus): Promise<void> {
+  async #read(status: Status): Promise<void> {
     const before = this.status;
     const all = status.queued + status.sent;
     const operations = all ? await this.#readPending(all) : [];
-    const others = status.conflicts ? await listConflicts(this.ask) : [];
+    const others = status.conflicts ? await this.#listConflicts() : [];
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
     Object.assign(this, { pending: operations, conflicts: others, failure: undefined });
   }
 
   /** Returns the pending operations. If there are many, it reads only the newest at once. A later refresh reads all of them. */
-  async #readPending(all: number): Promise<readonly PendingOperation[]> {
+  async #readPending(all: number): Promise<readonly Pending[]> {
     const startedAt = performance.now();
     if (all > many && startedAt < this.#full && this.pending.length) {
       this.#later ??= setTimeout(() => {
@@ -100,17 +108,36 @@ export abstract class Outbox {
         void this.refresh();
       }, this.#full - startedAt);
       const byId = new Map(this.pending.map((o) => [`${o.writer}-${o.seq}`, o]));
-      for (const o of await listNewest(this.ask, all)) byId.set(`${o.writer}-${o.seq}`, o);
+      for (const o of await this.#listNewest(all)) byId.set(`${o.writer}-${o.seq}`, o);
       return [...byId.values()];
     }
-    const operations = await listPending(this.ask);
+    const operations = await listAll((query) => this.#listPending(query), many);
     this.#full = performance.now() + 4 * (performance.now() - startedAt);
     return operations;
   }
 
+  /** Lists a page of the pending operations, in the order in which they are sent. */
+  async #listPending(query: { page: number; per_page: number }): Promise<readonly Pending[]> {
+    return (await this.v2.GET('/sync/outbox', { params: { query } })).operations;
+  }
+
+  /** Lists the last of `all` pending operations: at least the newest 100, or all if there are fewer. */
+  async #listNewest(all: number): Promise<Pending[]> {
+    const last = Math.max(1, Math.ceil(all / newestPage));
+    const found: Pending[] = [];
+    for (let page = Math.max(1, last - 1); page <= last; page++)
+      found.push(...(await this.#listPending({ page, per_page: newestPage })));
+    return found;
+  }
+
+  /** Lists the undismissed conflicts, oldest first. */
+  #listConflicts(): Promise<Conflict[]> {
+    return listAll(async (query) => (await this.v2.GET('/sync/conflicts', { params: { query } })).conflicts, many);
+  }
+
   /** Dismisses a conflict. */
   async dismiss(c: Conflict): Promise<void> {
-    await call(this.ask, 'DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
+    await this.v2.DELETE('/sync/conflicts/{conflict_id}', { params: { path: { conflict_id: c.id } } });
     await this.refresh();
     this.dismissed = [c, ...this.dismissed];
   }

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CopyStatus } from '../runtime/src/index';
-import type { Fetch } from './apiCall';
-import { Outbox } from './outbox.svelte';
+import type { Fetch } from './client';
+import { Outbox, type Status } from './outbox.svelte';
 
-const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
+const at = (cursor: number, more: Partial<Status> = {}): Status => ({
   app_id: 'a',
   origin: '',
   phase: 'current',
-  writer: '1',
   cursor,
   head: cursor,
   queued: 0,
@@ -19,7 +17,7 @@ const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
 
 /** A host that returns its status on request and, like a replica, reports changes of the status. */
 class Place extends Outbox {
-  now: CopyStatus | undefined = at(1);
+  now: Status | undefined = at(1);
   notices = 0;
   ask: Fetch = async () => Response.json({ status: { code: 10000 }, operations: [] });
   protected reads = true;
@@ -31,7 +29,7 @@ class Place extends Outbox {
 
   protected override readStatus = async () => this.now;
 
-  async reportStatus(status: CopyStatus): Promise<void> {
+  async reportStatus(status: Status): Promise<void> {
     this.setStatus(status);
     await this.refresh();
   }

@@ -22,6 +22,9 @@ export function describeError(failure: unknown): Problem {
   return { title: m.error_other(), text: failure.details || failure.description, code };
 }
 
+/** Returns the message of an error, as the browser gives it. */
+export const messageOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure));
+
 /** The texts by the reason that the server gives for a refusal. */
 const reasons: Record<string, () => Omit<Problem, 'code'>> = {
   code: () => ({ title: m.error_code_wrong(), text: m.error_code_wrong_do() }),

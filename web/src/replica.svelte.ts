@@ -1,12 +1,11 @@
 // An open replica of an application on this device: its status, its pending operations, and requests to it. All pages share one open
 // replica. All displayed facts are read from the replica, and none is derived from a person's actions.
-import type { CopyStatus } from '../runtime/src/index';
-import type { Fetch } from './apiCall';
+import { type Fetch, inputPath } from './client';
 import { Failure, pageToken } from './console';
 import { Device, runtime } from './device.svelte';
 import { canDraw } from './drawn.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
-import { Outbox } from './outbox.svelte';
+import { Outbox, type Status } from './outbox.svelte';
 import { pause } from './retry';
 import { sessionState } from './session.svelte';
 import { readChoice } from './storage';
@@ -93,7 +92,7 @@ export class Replica extends Outbox {
     return this.device.client?.sync;
   }
 
-  async #take(status: CopyStatus): Promise<void> {
+  async #take(status: Status): Promise<void> {
     this.setStatus(status);
     if (status.as_of && !this.isComplete) {
       this.isComplete = true;
@@ -106,21 +105,19 @@ export class Replica extends Outbox {
   readonly ask: Fetch = (path, init) => this.device.ask(path, init);
 
   /**
-   * Returns the answer with an input's picture, or with its rendition if this browser does not draw the picture. `input` is its path. It
-   * returns undefined if the picture is not stored here.
+   * Returns the answer with an input's picture, or with its rendition if this browser does not draw the picture. It returns undefined if the
+   * picture is not stored here.
    */
-  async pictureOf(input: string): Promise<Response | undefined> {
-    const source = await this.ask(`${input}/source`);
-    if (!source.ok) return undefined;
-    const { picture, content_type: type = '' } = (
-      (await source.json()) as { source: { picture?: string; content_type?: string } }
-    ).source;
+  async pictureOf(id: string): Promise<Response | undefined> {
+    const at = { params: { path: { input_id: id } } };
+    const found = await this.v2.GET('/inputs/{input_id}/source', at).catch(() => undefined);
+    const { picture, content_type: type = '' } = found?.source ?? {};
     if (!picture) return undefined;
-    const answer = await this.ask((await canDraw(type)) ? new URL(picture).pathname : `${input}/rendition`);
+    const answer = await this.ask((await canDraw(type)) ? new URL(picture).pathname : inputPath(id, 'rendition'));
     return answer.ok ? answer : undefined;
   }
 
-  protected override async readStatus(): Promise<CopyStatus | undefined> {
+  protected override async readStatus(): Promise<Status | undefined> {
     return this.#sync?.status();
   }
 

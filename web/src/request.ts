@@ -52,8 +52,7 @@ export function pretty(value: unknown, indent = ''): string {
 }
 
 function pretty1(value: object, indent: string): string {
-  const [[name, one]] = Object.entries(value) as [[string, unknown]];
-  return `${JSON.stringify(name)}: ${pretty(one, indent)}`;
+  return Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${pretty(one, indent)}`)[0] ?? '';
 }
 
 /** Formats JSON on one line, with spaces after commas and colons. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call } from './apiCall';
+import { v2 } from './client';
 import { Failure } from './console';
 import { withRetry } from './retry';
 
@@ -51,7 +51,9 @@ test('a long wait is not made, and the failure has its time', async () => {
   assert.equal((await far.patient()).status, 429);
   assert.deepEqual(far.waits, []);
   const long = rig([429, 4], [429, 4], [429, 4]);
-  const refusal = await call(() => long.patient(), 'GET', '/inputs').catch((failure) => failure);
+  const refusal = await v2(() => long.patient())
+    .GET('/inputs')
+    .catch((failure) => failure);
   assert.ok(refusal instanceof Failure);
   assert.deepEqual([refusal.status, refusal.code, refusal.retryAfter], [429, 11005, 4]);
   assert.deepEqual(long.waits, [4, 4]);

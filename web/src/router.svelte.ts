@@ -39,7 +39,7 @@ export function startRouter(): void {
     address = read();
   });
   addEventListener('click', (event) => {
-    const link = (event.target as Element).closest?.('a');
+    const link = event.target instanceof Element && event.target.closest('a');
     if (!link || event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     if (link.target || link.hasAttribute('download') || link.origin !== location.origin) return;

@@ -37,8 +37,8 @@ export function find(path: string): Place | undefined {
     const names = split(route);
     if (names.length !== parts.length) continue;
     const params: Record<string, string> = {};
-    const fits = names.every((name, i) => {
-      const part = parts[i] as string;
+    const fits = parts.every((part, i) => {
+      const name = names[i] ?? '';
       if (!name.startsWith(':')) return name === part;
       const value = decode(part);
       if (!value || (i === 0 && !isAppID(value))) return false;
@@ -107,7 +107,7 @@ export function isDoor(route: Route): boolean {
  */
 export function afterSignIn(next: string | null): string {
   if (!next?.startsWith('/') || /^\/[/\\]/.test(next)) return '/';
-  const place = find(next.split(/[?#]/)[0] as string);
+  const place = find(next.replace(/[?#].*/s, ''));
   return place && !isDoor(place.route) ? next : '/';
 }
 

@@ -19,6 +19,13 @@ export function session(): api.Session {
   return state.session;
 }
 
+/** Returns the account of the session. It throws without one, so call it only on pages of a person who has signed in. */
+export function ownAccount(): api.Account {
+  const { account } = session();
+  if (!account) throw new Error('no account');
+  return account;
+}
+
 const place = 'edge';
 
 /** Returns the edge that serves these pages; undefined at an origin. If the server does not answer, its last answer in this tab counts. */

@@ -36,6 +36,10 @@ export function listKeys(list: () => readonly ShortcutKey[]): void {
   });
 }
 
+/** Returns the nearest element around the target of an event that matches a selector. */
+export const closest = (event: Event, selector: string): HTMLElement | null =>
+  event.target instanceof Element ? event.target.closest<HTMLElement>(selector) : null;
+
 const signs: Readonly<Record<string, string>> = { ' ': '␣', delete: 'Del' };
 
 /** Adds a shortcut and lists it while the calling component is mounted. key: `event.key` in lower case. */
@@ -44,8 +48,7 @@ export function shortcut(key: string, text: () => string, act: () => void): void
   $effect(() => {
     const press = (event: KeyboardEvent) => {
       if (!isOn || event.key.toLowerCase() !== key || event.ctrlKey || event.metaKey || event.altKey) return;
-      const target = event.target as HTMLElement;
-      if (target.closest('input, textarea, select, [contenteditable], [role="dialog"], [role="alertdialog"]')) return;
+      if (closest(event, 'input, textarea, select, [contenteditable], [role="dialog"], [role="alertdialog"]')) return;
       event.preventDefault();
       act();
     };

@@ -27,7 +27,7 @@ export function marksById(
 ): ReadonlyMap<string, MarkKind> {
   const found = new Map<string, MarkKind>();
   const addMark = (id: string | undefined, mark: MarkKind) => {
-    if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) as MarkKind);
+    if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) ?? mark);
   };
   for (const operation of waiting) addMark(operation[subject], operation.state);
   for (const conflict of conflicts) addMark(conflict[subject], 'conflict');

@@ -81,11 +81,10 @@ export function entry(json: unknown): { path: string[]; value: unknown } | undef
   const path: string[] = [];
   let at = json;
   while (typeof at === 'object' && at !== null && !Array.isArray(at)) {
-    const names = Object.keys(at);
-    const [name] = names;
-    if (names.length !== 1 || name === undefined) break;
-    path.push(name);
-    at = (at as Record<string, unknown>)[name];
+    const [member, ...others] = Object.entries<unknown>({ ...at });
+    if (!member || others.length) break;
+    path.push(member[0]);
+    at = member[1];
   }
   return path.length ? { path, value: at } : undefined;
 }

@@ -1,4 +1,4 @@
 export * from './clause';
 export { describe } from './describe';
 export { drop, ready } from './pictures';
-export { address, isPoint, isReadable, parse, queryText, toQuery } from './query';
+export { address, isReadable, parse, pointOf, queryText, toQuery } from './query';

@@ -22,7 +22,7 @@ export const icons: Record<Kind, Component> = {
   input: Hash,
 };
 
-export const kinds = Object.keys(icons) as Kind[];
+export const kinds: readonly Kind[] = ['predicted', 'labelled', 'metadata', 'within', 'box', 'similar', 'url', 'input'];
 
 /** Returns the name of a kind in the reader's language. */
 export function kindName(kind: Kind): string {

@@ -1,22 +1,23 @@
 // Converts clauses to and from the form of the API. POST /v2/searches takes {"ands": […]}, and the URL of a page contains the same array.
+import type { Schemas } from '../client';
 import { pathIn } from '../routes';
-import type { Clause, Crop, Point, Unit } from './clause';
+import { type Clause, type Crop, type Point, type Unit, units } from './clause';
 import { pictureOf } from './pictures';
 
 type Json = Readonly<Record<string, unknown>>;
 
-const types: Record<Unit, string> = {
+const types = {
   km: 'withinKilometers',
   mi: 'withinMiles',
   deg: 'withinDegrees',
   rad: 'withinRadians',
-};
+} as const satisfies Record<Unit, string>;
 
 /**
  * Returns the query of a search, with the bytes of dropped pictures. Call `ready` of pictures.ts first. A picture that is no longer on
  * this device is sent as its name, and the search refuses that.
  */
-export function toQuery(clauses: readonly Clause[]): { ands: object[] } {
+export function toQuery(clauses: readonly Clause[]): { ands: Schemas['Clause'][] } {
   return { ands: clauses.map((c) => shape(c, (name) => ({ base64: pictureOf(name) ?? name }))) };
 }
 
@@ -31,16 +32,19 @@ export function address(app: string, page: 'inputs' | 'search', clauses: readonl
   return clauses.length ? `${path}?q=${encodeURIComponent(queryText(clauses))}` : path;
 }
 
-function shape(c: Clause, dropped: (name: string) => Json): Json {
+/** Returns the members of an image for the name of a dropped picture. */
+type Dropped = (name: string) => { base64?: string; dropped?: string };
+
+function shape(c: Clause, dropped: Dropped): Schemas['Clause'] {
   return { ...positive(c, dropped), ...(c.negate && { negate: true }) };
 }
 
-function positive(c: Clause, dropped: (name: string) => Json): Json {
+function positive(c: Clause, dropped: Dropped): Schemas['Clause'] {
   switch (c.kind) {
     case 'predicted':
     case 'labelled': {
-      const concept = { ...(c.id && { id: c.id }), ...(c.name && { name: c.name }), value: c.present };
-      return { [c.kind === 'labelled' ? 'input' : 'output']: { data: { concepts: [concept] } } };
+      const data = { concepts: [{ ...(c.id && { id: c.id }), ...(c.name && { name: c.name }), value: c.present }] };
+      return c.kind === 'labelled' ? { input: { data } } : { output: { data } };
     }
     case 'metadata':
       return { input: { data: { metadata: c.json } } };
@@ -49,7 +53,7 @@ function positive(c: Clause, dropped: (name: string) => Json): Json {
       return { input: { data: { geo: { geo_point: point(c), geo_limit } } } };
     }
     case 'box':
-      return { input: { data: { geo: { geo_box: c.corners.map((at) => ({ geo_point: point(at) })) } } } };
+      return { input: { data: { geo: { geo_box: [corner(c.corners[0]), corner(c.corners[1])] } } } };
     case 'url':
       return { input: { data: { image: { url: c.url } } } };
     case 'input':
@@ -67,6 +71,7 @@ function positive(c: Clause, dropped: (name: string) => Json): Json {
 }
 
 const point = ({ latitude, longitude }: Point) => ({ latitude, longitude });
+const corner = (at: Point) => ({ geo_point: point(at) });
 
 /** Returns the clauses in a URL. If one is unreadable, it returns none, because the others alone would find too much. */
 export function parse(q: string | null): Clause[] {
@@ -116,18 +121,19 @@ function ofOutput(output: Json): Clause[] {
   const input = object(output.input);
   const image = object(object(input.data).image);
   const [id, url, dropped, base64] = [input.id, image.url, image.dropped, image.base64].map(text);
-  const crop = list(image.crop);
-  const isValidCrop = crop.length === 4 && crop.every((edge) => typeof edge === 'number');
   const similar: Clause = {
     kind: 'similar',
     ...(id && { id }),
     ...(url && { url }),
     ...(dropped && { dropped }),
     ...(base64 && { base64 }),
-    ...(isValidCrop && { crop: crop as unknown as Crop }),
+    ...(isCrop(image.crop) && { crop: image.crop }),
   };
   return [...concepts('predicted', object(output.data)), ...(id || url || dropped || base64 ? [similar] : [])];
 }
+
+const isCrop = (v: unknown): v is Crop =>
+  Array.isArray(v) && v.length === 4 && v.every((edge) => typeof edge === 'number');
 
 function concepts(kind: 'predicted' | 'labelled', data: Json): Clause[] {
   return list(data.concepts)
@@ -147,7 +153,7 @@ function places(geo: Json): Clause[] {
   if (corners.length === 2 && a && b) found.push({ kind: 'box', corners: [a, b] });
   const at = place(geo);
   const limit = object(geo.geo_limit);
-  const unit = (Object.keys(types) as Unit[]).find((u) => types[u] === limit.type);
+  const unit = units.find((u) => types[u] === limit.type);
   if (at && unit && typeof limit.value === 'number' && limit.value >= 0) {
     found.push({ kind: 'within', ...at, radius: limit.value, unit });
   }
@@ -156,21 +162,16 @@ function places(geo: Json): Clause[] {
 
 function place(value: unknown): Point | undefined {
   const all = object(value);
-  const { latitude, longitude } = all.geo_point ? object(all.geo_point) : all;
-  return isPoint(latitude, longitude) ? ({ latitude, longitude } as Point) : undefined;
+  return pointOf(all.geo_point ? object(all.geo_point) : all);
 }
 
-/** Reports whether two values are the latitude and longitude of a place. */
-export function isPoint(latitude: unknown, longitude: unknown): boolean {
-  return (
-    typeof latitude === 'number' &&
-    typeof longitude === 'number' &&
-    Math.abs(latitude) <= 90 &&
-    Math.abs(longitude) <= 180
-  );
+/** Returns the place at a latitude and a longitude; undefined if the values are not those of a place. */
+export function pointOf({ latitude, longitude }: { latitude?: unknown; longitude?: unknown }): Point | undefined {
+  if (typeof latitude !== 'number' || typeof longitude !== 'number') return undefined;
+  return Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180 ? { latitude, longitude } : undefined;
 }
 
-const object = (v: unknown): Json => (typeof v === 'object' && v !== null && !Array.isArray(v) ? (v as Json) : {});
+const object = (v: unknown): Json => (typeof v === 'object' && v !== null && !Array.isArray(v) ? { ...v } : {});
 const list = (v: unknown): unknown[] => (Array.isArray(v) ? v : []);
 const text = (v: unknown): string => (typeof v === 'string' ? v : '');
 const size = (v: unknown): boolean => typeof v === 'object' && v !== null && Object.keys(v).length > 0;

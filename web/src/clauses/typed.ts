@@ -1,7 +1,7 @@
 // Parses the text that a person types into the fields of a clause.
 
 import type { Point } from './clause';
-import { isPoint } from './query';
+import { pointOf } from './query';
 
 const zeros = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0a66]; // digit 0 in Arabic, Persian, Devanagari, Bengali, Gurmukhi
 
@@ -31,7 +31,7 @@ export function typedPoint(text: string): Point | undefined {
   const parts = [...latin(text).matchAll(/([+-]?\d+(?:\.\d+)?)\s*°?\s*([NSEWO])?/giu)];
   if (parts.length !== 2) return undefined;
   const [latitude, longitude] = parts.map(([, digits, side]) => Number(digits) * (side && /[sw]/i.test(side) ? -1 : 1));
-  return isPoint(latitude, longitude) ? ({ latitude, longitude } as Point) : undefined;
+  return pointOf({ latitude, longitude });
 }
 
 /** Parses a value of metadata as JSON. Text that is not JSON becomes a string. */

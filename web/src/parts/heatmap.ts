@@ -1,11 +1,27 @@
 // A heatmap shows where a concept was found in a picture. It is a grid of weights, one for each part of the picture.
 
-/** The answer of /v2 with the heatmap of a concept in a picture. */
-export interface Heatmap {
-  readonly box: readonly [top: number, left: number, bottom: number, right: number]; // analysed part of the picture, 0 to 1
-  readonly width: number; // columns
-  readonly height: number; // rows
+import type { Schemas, V2 } from '../client';
+
+/** The heatmap of a concept in a picture. */
+export interface Heatmap extends Omit<Schemas['Activations'], 'concepts'> {
   readonly values: readonly number[]; // row by row, 0 to 1
+}
+
+/** Returns heatmaps that show where a model sees concepts in a picture or in a stored input, by the ids of the concepts. */
+export async function readHeatmaps(
+  v2: V2,
+  model: string,
+  input: Schemas['ActivationsRequest']['inputs'][number],
+  concepts: readonly string[],
+): Promise<Map<string, Heatmap>> {
+  const { outputs } = await v2.POST('/models/{model_id}/activations', {
+    params: { path: { model_id: model } },
+    body: { inputs: [input], concepts },
+  });
+  const [output] = outputs;
+  if (!output?.activations) return new Map();
+  const { concepts: found, ...grid } = output.activations;
+  return new Map(found.map(({ id, values }) => [id, { ...grid, values }]));
 }
 
 const darkest = 0.62; // opacity of the dimming where the concept is absent, 0 to 1

@@ -66,7 +66,7 @@ class Reader {
     switch (this.#text[from]) {
       case '{':
         this.#each('}', () => {
-          const name = JSON.parse(this.#string()) as string;
+          const name: string = JSON.parse(this.#string());
           this.#space();
           this.#place++; // the colon
           members.push([name, this.value()]);
@@ -80,7 +80,7 @@ class Reader {
         return finish('string');
     }
     while (/[-+.0-9a-zA-Z]/.test(this.#text[this.#place] ?? '')) this.#place++;
-    return finish(/[-0-9]/.test(this.#text[from] as string) ? 'number' : 'word');
+    return finish(/[-0-9]/.test(this.#text[from] ?? '') ? 'number' : 'word');
   }
 
   #each(end: string, read: () => void): void {

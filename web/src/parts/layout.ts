@@ -53,7 +53,7 @@ export class Layout {
   between(from: number, to: number): Row[] {
     const found: Row[] = [];
     for (let n = this.#last((run) => run.top <= from); n < this.#runs.length; n++) {
-      const run = this.#runs[n] as Run;
+      const run = this.#run(n);
       if (run.top >= to) break;
       if (this.#m.head && run.top + this.#m.head > from) found.push(this.#head(n));
       const top = run.top + this.#m.head;
@@ -68,7 +68,7 @@ export class Layout {
   /** Returns the row of a cell. */
   rowOf(cell: number): Row {
     const n = this.#last((run) => run.first <= cell);
-    const run = this.#runs[n] as Run;
+    const run = this.#run(n);
     return this.#line(n, Math.floor((cell - run.first) / this.#m.columns));
   }
 
@@ -87,16 +87,16 @@ export class Layout {
     const row = this.rowOf(cell);
     const column = cell - row.first;
     let n = row.run;
-    let line = (row.first - (this.#runs[n] as Run).first) / this.#m.columns + rows;
+    let line = (row.first - this.#run(n).first) / this.#m.columns + rows;
     for (;;) {
-      const run = this.#runs[n] as Run;
+      const run = this.#run(n);
       const lines = Math.ceil(run.count / this.#m.columns);
       if (line >= lines && n + 1 < this.#runs.length) {
         line -= lines;
         n++;
       } else if (line < 0 && n > 0) {
         n--;
-        line += Math.ceil((this.#runs[n] as Run).count / this.#m.columns);
+        line += Math.ceil(this.#run(n).count / this.#m.columns);
       } else {
         line = Math.min(Math.max(line, 0), Math.max(0, lines - 1));
         const target = this.#line(n, line);
@@ -105,13 +105,17 @@ export class Layout {
     }
   }
 
+  #run(n: number): Run {
+    return this.#runs[n] ?? { first: 0, count: 0, row: 0, top: 0 };
+  }
+
   #head(n: number): Row {
-    const run = this.#runs[n] as Run;
+    const run = this.#run(n);
     return { index: run.row, run: n, head: true, first: run.first, count: run.count, top: run.top };
   }
 
   #line(n: number, line: number): Row {
-    const run = this.#runs[n] as Run;
+    const run = this.#run(n);
     const first = run.first + line * this.#m.columns;
     return {
       index: run.row + line + (this.#m.head ? 1 : 0),
@@ -128,7 +132,7 @@ export class Layout {
     let [low, high] = [0, this.#runs.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (predicate(this.#runs[middle] as Run)) low = middle;
+      if (predicate(this.#run(middle))) low = middle;
       else high = middle - 1;
     }
     return low;

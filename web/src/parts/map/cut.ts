@@ -1,9 +1,9 @@
 // Cuts geometry of the sphere at the antimeridian for a flat map. A country on both sides of 180° becomes two parts. Lines are cut
 // separately from areas, so no border is drawn along the cut.
 import { geoEquirectangular, geoStream } from 'd3-geo';
-import type { Feature, MultiLineString, MultiPolygon, Polygon, Position } from 'geojson';
+import type { Feature, MultiLineString, MultiPolygon, Polygon } from 'geojson';
 
-type Ring = Position[];
+type Ring = [x: number, y: number][];
 
 // Projects longitude to x and latitude to −y. d3 cuts the geometry and adds no points.
 const plane = geoEquirectangular()
@@ -36,31 +36,26 @@ function stream(geometry: MultiLineString | Polygon, closed: boolean): Ring[] {
 function area(ring: Ring): number {
   let sum = 0;
   ring.forEach(([x, y], i) => {
-    const [nextX, nextY] = ring[(i + 1) % ring.length] as [number, number];
-    sum += (x as number) * nextY - nextX * (y as number);
+    const [nextX, nextY] = ring[(i + 1) % ring.length] ?? [x, y];
+    sum += x * nextY - nextX * y;
   });
   return sum;
 }
 
-function inside([x, y]: Position, ring: Ring): boolean {
+function inside([x, y]: Ring[number], ring: Ring): boolean {
   let odd = false;
   ring.forEach(([ax, ay], i) => {
-    const [bx, by] = ring[(i + 1) % ring.length] as [number, number];
-    const [px, py] = [x as number, y as number];
-    if (
-      (ay as number) > py !== by > py &&
-      px < ((bx - (ax as number)) * (py - (ay as number))) / (by - (ay as number)) + (ax as number)
-    )
-      odd = !odd;
+    const [bx, by] = ring[(i + 1) % ring.length] ?? [ax, ay];
+    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) odd = !odd;
   });
   return odd;
 }
 
-function polygons(polygon: Polygon): Position[][][] {
+function polygons(polygon: Polygon): Ring[][] {
   const rings = stream(polygon, true);
   const found = rings.filter((ring) => area(ring) < 0).map((ring) => [ring]);
   for (const hole of rings.filter((ring) => area(ring) > 0)) {
-    const around = found.find(([outer]) => inside(hole[0] as Position, outer as Ring));
+    const around = found.find(([outer]) => outer && hole[0] && inside(hole[0], outer));
     around?.push(hole);
   }
   return found;

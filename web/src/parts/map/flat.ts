@@ -51,7 +51,7 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
     frameRequest = 0;
     const path = geoPath(projection);
     const things = [{ type: 'Sphere' as const }, drawn.land, graticule, drawn.border, drawn.coast];
-    for (const [i, one] of paths.entries()) one.setAttribute('d', path(things[i] as never) ?? '');
+    for (const [i, thing] of things.entries()) paths[i]?.setAttribute('d', path(thing) ?? '');
     if (!fine && zoom > 2.5) {
       fine = true;
       world('fine').then(

@@ -68,12 +68,12 @@ export function areaOf(shape: Shape): Area {
 
 /** Returns the smallest area that contains places; undefined if there are none. */
 export function around(places: readonly Point[]): Area | undefined {
-  if (!places.length) return undefined;
   const latitudes = places.map((p) => p.latitude);
   const longitudes = places.map((p) => p.longitude).sort((a, b) => a - b);
+  let [west, east] = [longitudes[0], longitudes.at(-1)];
+  if (west === undefined || east === undefined) return undefined;
   // The area leaves out the largest gap between neighbouring longitudes.
-  let [west, east, gap] = [longitudes[0] as number, longitudes.at(-1) as number, 0];
-  gap = 360 - (east - west);
+  let gap = 360 - (east - west);
   longitudes.forEach((longitude, i) => {
     const next = longitudes[i + 1];
     if (next !== undefined && next - longitude > gap) [gap, west, east] = [next - longitude, next, longitude];
@@ -100,8 +100,8 @@ export function moveHandle(shape: Shape, handle: 0 | 1, to: Point): Shape {
     if (handle === 0) return { ...shape, ...at };
     return { ...shape, radius: fromKilometres(distance(shape, to), shape.unit) };
   }
-  const other = handles(shape)[1 - handle] as Point;
-  return { ...shape, corners: handle === 0 ? [at, other] : [other, at] };
+  const [a, b] = shape.corners;
+  return { ...shape, corners: handle === 0 ? [at, b] : [a, at] };
 }
 
 /** Returns the centre of a shape. */

@@ -52,8 +52,7 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
     fine = true;
     try {
       const better = await world('fine');
-      for (const [name, data] of Object.entries(sources(better)))
-        (map.getSource(name) as GeoJSONSource | undefined)?.setData(data);
+      for (const [name, data] of Object.entries(sources(better))) map.getSource<GeoJSONSource>(name)?.setData(data);
     } catch {
       fine = false; // the coarse outline stays until the next move
     }

@@ -12,9 +12,7 @@ const codes =
   '728SS729SD732EH740SR748SZ752SE756CH760SY762TJ764TH768TG776TO780TT784AE788TN792TR795TM796TC800UG804UA807MK818EG' +
   '826GB831GG832JE833IM834TZ840US850VI854BF858UY860UZ862VE876WF882WS887YE894ZM';
 
-const letters = new Map(
-  Array.from(codes.matchAll(/(\d{3})([A-Z]{2})/g), ([, digits, two]) => [digits as string, two as string]),
-);
+const letters = new Map(codes.match(/.{5}/g)?.map((pair) => [pair.slice(0, 3), pair.slice(3)]));
 
 /** Returns the name of a country in the language of names; undefined if it has none. digits: its number in ISO 3166-1. */
 export function nameOfCountry(digits: string, names: Intl.DisplayNames): string | undefined {

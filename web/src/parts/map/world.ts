@@ -37,7 +37,7 @@ export function world(detail: 'coarse' | 'fine'): Promise<World> {
 async function load(address: string): Promise<World> {
   const answer = await fetch(address);
   if (!answer.ok) throw new Error(`${answer.status} ${address}`);
-  const topology = (await answer.json()) as Topology<{ countries: GeometryCollection }>;
+  const topology: Topology<{ countries: GeometryCollection }> = await answer.json();
   const { countries } = topology.objects;
   return {
     land: feature(topology, countries) as FeatureCollection<Polygon | MultiPolygon>,

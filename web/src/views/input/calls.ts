@@ -1,15 +1,11 @@
 // The calls of /v2 about one picture.
 
-import { call, type Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
-import { Failure } from '../../console';
-import { at, type Json, parse } from '../../parts/json';
-import type { components } from '../../v2';
+import { code, fileName, general } from '../../calls';
+import { bytesAt, type Schemas, v2 } from '../../client';
+import { type Json, at as memberAt, parse } from '../../parts/json';
 
-type Schemas = components['schemas'];
 export type Concept = Schemas['ConceptValue'];
-export const general = 'aaa03c23b3724a16a56b629203edc62c';
-export const trained = 21100;
 
 /** A picture. Its metadata keep their original JSON text. */
 export interface Picture {
@@ -24,28 +20,24 @@ export interface Picture {
   readonly status: Schemas['Status'];
 }
 
-const path = (id: string) => `/inputs/${encodeURIComponent(id)}`;
+/** The place of an input in the calls of /v2. */
+export const at = (input_id: string) => ({ params: { path: { input_id } } });
 
 export async function readPicture(app: Application, id: string): Promise<Picture> {
   let text = '';
-  const listen: Fetch = async (address, init) => {
-    const answer = await app.ask(address, init);
+  const host = v2(async (path, init) => {
+    const answer = await app.ask(path, init);
     text = await answer.clone().text();
     return answer;
-  };
-  const { input } = await call<Schemas['InputAnswer']>(listen, 'GET', path(id));
-  const { data, created_at: created, status } = input;
-  const metadata = data.metadata as { name?: unknown; file?: unknown; filename?: unknown } | undefined | null;
-  const name = [metadata?.name, metadata?.file, metadata?.filename].find((n) => typeof n === 'string' && n !== '') as
-    | string
-    | undefined;
+  });
+  const { data, created_at: created, status } = (await host.GET('/inputs/{input_id}', at(id))).input;
   return {
-    id: input.id,
-    name: name ?? input.id,
+    id,
+    name: fileName(data.metadata) || id,
     url: data.image.url ?? '',
     crop: data.image.crop ?? [],
     concepts: data.concepts ?? [],
-    metadata: at(parse(text), 'input', 'data', 'metadata'),
+    metadata: memberAt(parse(text), 'input', 'data', 'metadata'),
     place: data.geo?.geo_point,
     created,
     status,
@@ -54,27 +46,27 @@ export async function readPicture(app: Application, id: string): Promise<Picture
 
 /** Returns the source of a picture's bytes, and their properties. */
 export const readSource = async (app: Application, id: string): Promise<Schemas['Source']> =>
-  (await app.call<Schemas['SourceAnswer']>('GET', `${path(id)}/source`)).source;
+  (await app.v2.GET('/inputs/{input_id}/source', at(id))).source;
 
 /** Returns the general model's predictions for a stored picture; empty before the picture was analysed. */
 export async function readPredictions(app: Application, id: string): Promise<readonly Concept[]> {
-  const { outputs } = await app.call<Schemas['StoredOutputsAnswer']>('GET', `${path(id)}/outputs`);
+  const { outputs } = await app.v2.GET('/inputs/{input_id}/outputs', at(id));
   return outputs[0]?.data.concepts ?? [];
 }
 
 /** Returns another model's predictions for a stored picture. hosted: the path of its bytes. */
 export async function predict(
   app: Application,
-  model: string,
-  version: string,
+  model_id: string,
+  version_id: string,
   hosted: string,
 ): Promise<readonly Concept[]> {
-  const answer = await app.ask(hosted);
-  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   const { base64Of } = await import('../look/pictures');
-  const inputs = [{ data: { image: { base64: await base64Of(await answer.blob()) } } }];
-  const outputsPath = `/models/${encodeURIComponent(model)}/versions/${encodeURIComponent(version)}/outputs`;
-  const { outputs } = await app.call<Schemas['OutputsAnswer']>('POST', outputsPath, { inputs });
+  const base64 = await base64Of(await bytesAt(app.ask, hosted));
+  const { outputs } = await app.v2.POST('/models/{model_id}/versions/{version_id}/outputs', {
+    params: { path: { model_id, version_id } },
+    body: { inputs: [{ data: { image: { base64 } } }] },
+  });
   return outputs[0]?.data.concepts ?? [];
 }
 
@@ -88,7 +80,7 @@ export interface Predictor {
 
 /** Returns the general model and the trained custom models of the application. */
 export async function readPredictors(app: Application): Promise<readonly Predictor[]> {
-  const { models } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
+  const { models } = await app.v2.GET('/models', { params: { query: { per_page: 200 } } });
   return models
     .filter((model) => model.id === general || (model.app_id === app.id && predicts(model)))
     .map((model) => ({
@@ -101,98 +93,49 @@ export async function readPredictors(app: Application): Promise<readonly Predict
 }
 
 const predicts = (model: Schemas['Model']) =>
-  model.output_info.type_ext === 'concept' && model.model_version?.status.code === trained;
-
-/** Labels a picture with a concept, present or absent, or removes the label (null). */
-export async function label(app: Application, id: string, concept: string, value: boolean | null): Promise<void> {
-  const change = value === null ? { id: concept } : { id: concept, value };
-  await app.write('PATCH', '/inputs', {
-    inputs: [{ id, data: { concepts: [change] } }],
-    action: value === null ? 'remove' : 'merge',
-  });
-}
+  model.output_info.type_ext === 'concept' && model.model_version?.status.code === code.trained;
 
 /**
  * Writes one value of a picture's metadata; other values do not change. A list is replaced, members of an object are merged, and null
- * changes nothing, so the value is removed instead.
+ * changes nothing, so the value is removed instead. metadata: JSON, which is sent as it is, since JavaScript would change some numbers.
  */
 export async function describe(app: Application, id: string, metadata: string, action: 'overwrite' | 'remove') {
-  const body = `{"inputs":[{"id":${JSON.stringify(id)},"data":{"metadata":${metadata}}}],"action":"${action}"}`;
-  const request = JSON.parse(body) as object;
-  if (JSON.stringify(request) === body) {
-    await app.write('PATCH', '/inputs', request);
-    return;
-  }
-  // JavaScript would change a number in the metadata, so the typed text is sent instead.
-  await call((address, init) => app.ask(address, { ...init, body }), 'PATCH', '/inputs', request);
-  await app.outbox?.refresh();
-  app.changes++;
+  const bodySerializer = () =>
+    `{"inputs":[{"id":${JSON.stringify(id)},"data":{"metadata":${metadata}}}],"action":"${action}"}`;
+  await app.write.PATCH('/inputs', { body: JSON.parse(bodySerializer()), bodySerializer });
 }
 
 /** Sets the place of a picture. to: undefined removes the place. */
 export async function move(app: Application, id: string, to: Picture['place'], from: Picture['place']): Promise<void> {
-  const geo = { geo_point: to ?? from };
-  await app.write('PATCH', '/inputs', { inputs: [{ id, data: { geo } }], action: to ? 'overwrite' : 'remove' });
+  const inputs = [{ id, data: { geo: { geo_point: to ?? from } } }];
+  await app.write.PATCH('/inputs', { body: { inputs, action: to ? 'overwrite' : 'remove' } });
 }
 
-/** Deletes a picture permanently. */
-export const remove = (app: Application, id: string): Promise<object> => app.write('DELETE', path(id));
-
-/** An operation of a picture's history. */
-export type Step = Omit<Schemas['Operation'], 'state' | 'by' | 'seq'> & {
-  readonly seq?: number; // missing for an operation that only the picture's record contains
-  readonly by?: string;
-  readonly state?: 'queued' | 'sent' | 'confirmed';
-  readonly position?: number; // position in the origin's log; missing if it is not in the log yet
-  readonly verdict?: string;
-};
-
-/** Returns the operations on a picture, newest first. complete: whether this host knows all of them. */
-export const readHistory = (app: Application, id: string): Promise<{ complete: boolean; operations: Step[] }> =>
-  app.call('GET', `${path(id)}/history`);
-
-/** A picture that is similar to another one. tier: the same file, the same picture in other bytes, or similar. */
-export interface Alike {
-  readonly input: Schemas['Input'];
-  readonly score: number;
-  readonly tier: 'same_file' | 're_encoded' | 'similar';
-}
-const readAlike = async (app: Application, id: string, limit: number): Promise<Alike[]> =>
-  (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${limit}`)).duplicates;
-
-/** A similar picture, by id. */
-export type SimilarPicture = { readonly id: string } & Pick<Alike, 'score' | 'tier'>;
+/** An operation of a picture's history, or a conflict. */
+export type Step = Schemas['PastOperation'];
 
 /** Returns at most `limit` pictures that are similar to one, the most similar first, and the number of all that reach the cut-off. */
-export async function readSimilar(app: Application, id: string, limit: number) {
+export async function readSimilar(app: Pick<Application, 'v2' | 'by'>, id: string, limit: number) {
   const query = { ands: [{ output: { input: { id } } }] };
-  type Answer = { summary: Schemas['Summary'] };
-  const scored = await app.call<Answer>('POST', '/searches/summary', { query, summary: { scores: { bins: 1 } } });
+  const scored = await app.v2.POST('/searches/summary', { body: { query, summary: { scores: { bins: 1 } } } });
   const cut = scored.summary.scores?.cut_off?.value ?? 0;
-  const near = { ...query, ...(cut > 0 && { min_score: cut }) };
+  const near = { ...query, min_score: cut > 0 ? cut : undefined };
   const [{ hits }, { summary }, same] = await Promise.all([
-    app.call<Schemas['HitsAnswer']>('POST', '/searches', { query: near, pagination: { page: 1, per_page: limit + 1 } }),
-    app.call<Answer>('POST', '/searches/summary', { query: near }),
-    readAlike(app, id, limit).catch((): Alike[] => []),
+    app.v2.POST('/searches', { body: { query: near, pagination: { page: 1, per_page: limit + 1 } } }),
+    app.v2.POST('/searches/summary', { body: { query: near } }),
+    readDuplicates(app, id, limit).catch(() => []),
   ]);
-  const tiers = new Map(same.map((a) => [a.input.id, a.tier]));
+  const tiers = new Map(same.map((d) => [d.input.id, d.tier]));
   // Duplicates come first, regardless of their scores.
-  const first = same
-    .filter((a) => a.tier !== 'similar')
-    .map((a): SimilarPicture => ({ id: a.input.id, score: a.score, tier: a.tier }));
+  const first = same.filter((d) => d.tier !== 'similar').map(({ input, ...d }) => ({ ...d, id: input.id }));
   const rest = hits
-    .map(({ input, score }): SimilarPicture => ({ id: input.id, score, tier: tiers.get(input.id) ?? 'similar' }))
+    .map(({ input, score }) => ({ id: input.id, score, tier: tiers.get(input.id) ?? ('similar' as const) }))
     .filter((hit) => hit.id !== id && !first.some((f) => f.id === hit.id));
   const count = Math.max(0, summary.matching - 1); // without the picture itself
   return { by: app.by, cut, count, pictures: [...first, ...rest].slice(0, limit) };
 }
 
-/** Returns the scopes of this page's credential, which determine the parts of a picture that the page can read. */
-export async function mayRead(app: Application): Promise<ReadonlySet<string>> {
-  const { scopes } = await app.call<Schemas['ScopesAnswer']>('GET', '/myscopes');
-  return new Set(scopes);
+async function readDuplicates({ v2 }: Pick<Application, 'v2'>, input_id: string, limit: number) {
+  const params = { path: { input_id }, query: { per_page: limit } };
+  return (await v2.GET('/inputs/{input_id}/duplicates', { params })).duplicates;
 }
-
-/** Returns the path of a URL of hosted bytes; empty for other URLs. */
-export const hostedPath = (url: string | undefined): string =>
-  url && /\/hosted\//.test(url) ? new URL(url, 'http://here').pathname : '';

@@ -2,7 +2,7 @@
 import type { Application } from '../../application.svelte';
 import { showToast } from '../../parts/toasts.svelte';
 import { describeError } from '../../problem';
-import { remove } from './calls';
+import { at } from './calls';
 import { m } from './words';
 
 const grace = 10_000; // ms; a toast shows its undo button for the same time
@@ -10,7 +10,7 @@ const grace = 10_000; // ms; a toast shows its undo button for the same time
 /** Deletes a picture after 10 seconds. If the person closes the page before, nothing is deleted. back: called if the person undoes it. */
 export function deleteLater(app: Application, id: string, name: string, back: () => void): void {
   const timer = setTimeout(() => {
-    remove(app, id).catch((failure) => showToast(describeError(failure).title));
+    app.write.DELETE('/inputs/{input_id}', at(id)).catch((failure) => showToast(describeError(failure).title));
   }, grace);
   showToast(m.input_deleting({ name }), {
     undo: () => {

@@ -1,6 +1,6 @@
 // Loads the heatmaps of concepts in a stored picture.
 import type { Application } from '../../application.svelte';
-import type { Heatmap } from '../../parts/heatmap';
+import { type Heatmap, readHeatmaps } from '../../parts/heatmap';
 
 /** The predicted concept that a person highlights, to see its place in the picture. */
 export interface HeatSelection {
@@ -9,11 +9,6 @@ export interface HeatSelection {
   readonly model: string;
   readonly all: readonly string[]; // ids of the other predicted concepts, requested at once
 }
-
-type Activations = Omit<Heatmap, 'values'> & {
-  readonly concepts: readonly { readonly id: string; readonly values: number[] }[];
-};
-type Answer = { readonly outputs: readonly { readonly activations?: Activations }[] };
 
 const maxConcepts = 20; // maximum number of concepts in one call
 const maxCached = 30; // maximum number of cached answers
@@ -28,7 +23,7 @@ export function heatmaps(app: Application, input: string, hot: HeatSelection): P
   const key = JSON.stringify([app.id, input, hot.model, conceptIds]);
   let found = cache.get(key);
   if (!found) {
-    found = ask(app, input, hot.model, conceptIds);
+    found = readHeatmaps(app.v2, hot.model, { id: input }, conceptIds);
     cache.set(key, found);
     found.catch(() => cache.delete(key));
     for (const oldest of cache.keys()) {
@@ -37,16 +32,4 @@ export function heatmaps(app: Application, input: string, hot: HeatSelection): P
     }
   }
   return found;
-}
-
-async function ask(app: Application, id: string, model: string, concepts: readonly string[]) {
-  const path = `/models/${encodeURIComponent(model)}/activations`;
-  const { outputs } = await app.call<Answer>('POST', path, { inputs: [{ id }], concepts });
-  const seen = outputs[0]?.activations;
-  return new Map<string, Heatmap>(
-    (seen?.concepts ?? []).map((c) => [
-      c.id,
-      { box: seen?.box ?? [0, 0, 1, 1], width: seen?.width ?? 0, height: seen?.height ?? 0, values: c.values },
-    ]),
-  );
 }

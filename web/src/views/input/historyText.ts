@@ -15,7 +15,7 @@ const kinds: Readonly<Record<string, () => string>> = {
 };
 
 /** Returns the effects of a step, one per line. */
-export function stepText(app: Application, step: Step): string[] {
+export function stepText(app: Application, step: Pick<Step, 'content' | 'kind' | 'verdict'>): string[] {
   const { content, kind, verdict } = step;
   const lines: string[] = [];
   const names = (value: (v: number | null | undefined) => boolean) =>
@@ -31,7 +31,7 @@ export function stepText(app: Application, step: Step): string[] {
   else if (kind !== 'input_labels') lines.push(kinds[kind]?.() ?? m.op_other());
   if (kind !== 'outputs_patch')
     for (const [list, words] of sentences) if (list.length) lines.push(words({ names: row(list) }));
-  if (verdict && verdict !== 'ok') lines.push(verdictText(verdict));
+  if (verdict) lines.push(verdictText(verdict));
   return lines;
 }
 

@@ -1,28 +1,32 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
+import { v2 } from '../../client';
 import { List } from './list';
 
 /** Returns an application with `total` pictures, which adds every request to `requests`. */
 function applicationOf(total: number, requests: string[]): Application {
   const input = (n: number) => ({ id: `p${n}`, created_at: new Date(1e12 + n * 1000).toISOString() });
   const all = Array.from({ length: total }, (_, n) => input(n));
-  return {
-    call: async (method: string, path: string, body?: { pagination: { page: number; per_page: number } }) => {
-      requests.push(`${method} ${path}`);
-      if (path === '/inputs/status') return { counts: { processed: total - 1, to_process: 1, errors: 0 } };
-      if (path === '/searches/summary') return { summary: { matching: total } };
-      const one = path.match(/^\/inputs\/p(\d+)$/);
-      if (one) return { input: input(Number(one[1])) };
-      const params = new URLSearchParams(path.split('?')[1]);
-      const { page, per_page: size } = body?.pagination ?? {
-        page: Number(params.get('page')),
-        per_page: Number(params.get('per_page')),
-      };
-      const inputs = all.slice((page - 1) * size, page * size);
-      return { inputs, hits: inputs.map((i) => ({ score: 1, input: i })) };
-    },
-  } as unknown as Application;
+  const answer = (path: string, body?: { pagination: { page: number; per_page: number } }) => {
+    if (path === '/v2/inputs/status') return { counts: { processed: total - 1, to_process: 1, errors: 0 } };
+    if (path === '/v2/searches/summary') return { summary: { matching: total } };
+    const one = path.match(/^\/v2\/inputs\/p(\d+)$/);
+    if (one) return { input: input(Number(one[1])) };
+    const params = new URLSearchParams(path.split('?')[1]);
+    const { page, per_page: size } = body?.pagination ?? {
+      page: Number(params.get('page')),
+      per_page: Number(params.get('per_page')),
+    };
+    const inputs = all.slice((page - 1) * size, page * size);
+    return { inputs, hits: inputs.map((i) => ({ score: 1, input: i })) };
+  };
+  const host = v2(async (path, init) => {
+    requests.push(`${init?.method} ${path}`);
+    const body = init?.body && JSON.parse(String(init.body));
+    return Response.json({ status: { code: 10000 }, ...answer(path, body) });
+  });
+  return { v2: host } as Application;
 }
 
 test('the newest input is first, and each position has its neighbours', async () => {

@@ -1,12 +1,12 @@
 // The list of pictures through which a person moves: those of the application, newest first, or the hits of a search. It is read in pages,
 // so that a list of 100,000 pictures is as fast as one of ten.
 import type { Application } from '../../application.svelte';
+import { countInputs } from '../../calls';
 import { type Clause, ranks } from '../../clauses/clause';
 import { ready } from '../../clauses/pictures';
 import { toQuery } from '../../clauses/query';
-import type { components } from '../../v2';
-
-type Schemas = components['schemas'];
+import type { Schemas } from '../../client';
+import { matching } from '../inputs/calls';
 
 /** A picture of the list. */
 export interface Entry {
@@ -50,15 +50,11 @@ export class List {
   }
 
   async #count(): Promise<number> {
-    if (this.#total !== undefined) return this.#total;
-    if (this.#clauses.length) {
-      const { summary } = await this.#app.call<{ summary: { matching: number } }>('POST', '/searches/summary', {
-        query: await this.#query(),
-      });
-      this.#total = summary.matching;
-    } else {
-      const { counts } = await this.#app.call<Schemas['CountsAnswer']>('GET', '/inputs/status');
-      this.#total = counts.processed + counts.to_process + counts.errors;
+    if (this.#total === undefined) {
+      await ready(this.#clauses);
+      this.#total = this.#clauses.length
+        ? await matching(this.#app, this.#clauses)
+        : (await countInputs(this.#app.v2)).all;
     }
     return this.#total;
   }
@@ -80,7 +76,7 @@ export class List {
 
   /** Returns the index of a picture by a binary search for its creation time, in a list that is sorted by creation. */
   async #between(id: string, total: number): Promise<number | undefined> {
-    const { input } = await this.#app.call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`);
+    const { input } = await this.#app.v2.GET('/inputs/{input_id}', { params: { path: { input_id: id } } });
     let [low, high] = [1, Math.ceil(total / page)];
     while (low <= high) {
       const middle = (low + high) >> 1;
@@ -91,11 +87,6 @@ export class List {
       else low = middle + 1;
     }
     return undefined;
-  }
-
-  async #query(): Promise<{ ands: object[] }> {
-    await ready(this.#clauses);
-    return toQuery(this.#clauses);
   }
 
   /** Converts an index in the API's order into one in the displayed order, or back. */
@@ -120,14 +111,12 @@ export class List {
   }
 
   async #ask(number: number): Promise<Entry[]> {
-    const inputs = this.#clauses.length
-      ? (
-          await this.#app.call<Schemas['HitsAnswer']>('POST', '/searches', {
-            query: await this.#query(),
-            pagination: { page: number, per_page: page },
-          })
-        ).hits.map((hit) => hit.input)
-      : (await this.#app.call<Schemas['InputsAnswer']>('GET', `/inputs?page=${number}&per_page=${page}`)).inputs;
-    return inputs.map((input) => ({ id: input.id, created: input.created_at }));
+    const pagination = { page: number, per_page: page };
+    const entry = ({ id, created_at: created }: Schemas['Input']) => ({ id, created });
+    if (!this.#clauses.length)
+      return (await this.#app.v2.GET('/inputs', { params: { query: pagination } })).inputs.map(entry);
+    await ready(this.#clauses);
+    const { hits } = await this.#app.v2.POST('/searches', { body: { query: toQuery(this.#clauses), pagination } });
+    return hits.map(({ input }) => entry(input));
   }
 }

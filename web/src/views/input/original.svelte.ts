@@ -4,6 +4,7 @@
 import { untrack } from 'svelte';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
+import { bytesAt, inputPath } from '../../client';
 import { canDraw, drawable, withAddress } from '../../drawn.svelte';
 
 const atOnce = 6e6; // bytes; larger files are loaded at the person's request
@@ -73,10 +74,9 @@ export class Original {
     this.is = 'here';
   }
 
-  #read = async (): Promise<Blob> => blobOf(await this.#app().ask(this.#input().path));
+  #read = (): Promise<Blob> => bytesAt(this.#app().ask, this.#input().path);
 
-  #render = async (): Promise<Blob> =>
-    blobOf(await this.#app().ask(`/v2/inputs/${encodeURIComponent(this.#input().id)}/rendition`));
+  #render = (): Promise<Blob> => bytesAt(this.#app().ask, inputPath(this.#input().id, 'rendition'));
 
   /** Loads the original bytes for a download. */
   save = async (name: string): Promise<void> => {
@@ -101,11 +101,6 @@ export class Original {
 export interface OriginalOf {
   readonly id: string;
   readonly path: string;
-}
-
-async function blobOf(answer: Response): Promise<Blob> {
-  if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-  return answer.blob();
 }
 
 /** Returns the original of an input. While the calling component is mounted, it is loaded again whenever the path changes. */

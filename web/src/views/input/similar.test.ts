@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Application } from '../../application.svelte';
+import { v2 } from '../../client';
 import { readSimilar } from './calls';
 
 /** Returns an application with these similarity scores by picture. Its search has a cut-off only if one is given. */
-function applicationOf(scores: Record<string, number>, cutOff?: number): Application {
+function applicationOf(scores: Record<string, number>, cutOff?: number) {
   const from = (least = 0) =>
     Object.entries(scores)
       .filter(([, score]) => score >= least)
       .sort(([, a], [, b]) => b - a);
+  const answer = (path: string, body?: { query: { min_score?: number }; summary?: object }) => {
+    if (path.includes('/duplicates')) return { duplicates: [{ input: { id: 'copy' }, score: 0.2, tier: 'same_file' }] };
+    const found = from(body?.query.min_score);
+    if (path === '/v2/searches') return { hits: found.map(([id, score]) => ({ input: { id }, score })) };
+    const scores = cutOff && body?.summary && { scores: { cut_off: { value: cutOff } } };
+    return { summary: { matching: found.length, ...scores } };
+  };
   return {
-    by: 'origin',
-    call: async (_: string, path: string, body?: { query: { min_score?: number }; summary?: object }) => {
-      if (path.includes('/duplicates'))
-        return { duplicates: [{ input: { id: 'copy' }, score: 0.2, tier: 'same_file' }] };
-      const found = from(body?.query.min_score);
-      if (path === '/searches') return { hits: found.map(([id, score]) => ({ input: { id }, score })) };
-      const summary = {
-        matching: found.length,
-        ...(cutOff && body?.summary && { scores: { cut_off: { value: cutOff } } }),
-      };
-      return { summary };
-    },
-  } as unknown as Application;
+    by: 'origin' as const,
+    v2: v2(async (path, init) => {
+      const body = init?.body && JSON.parse(String(init.body));
+      return Response.json({ status: { code: 10000 }, ...answer(path, body) });
+    }),
+  };
 }
 
 test('similar pictures reach the cut-off; the same file is first', async () => {

@@ -1,26 +1,27 @@
 // Adds pictures to an application. It reads, hashes and sends a few at a time, and continues while the person visits other pages.
 
-import { call, type Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
+import { countInputs, existsCodes } from '../../calls';
+import type { Schemas, V2 } from '../../client';
 import { Failure } from '../../console';
 import { memoByKey } from '../../memo';
+import { messageOf } from '../../problem';
 import { base64Of } from '../look/pictures';
 import { placeOf } from '../look/place';
 import { bytesToHex } from '../look/receipt';
-import { add, counts as countInputs, hashes, hashOf, type Item, isDone, mostInputs, patch } from './calls';
+import { add, hashes, hashOf, type Item, isDone, mostInputs, patch } from './calls';
 import type { Reason } from './leftOut';
 import type { Source } from './sources';
 
 const together = 16; // maximum pictures of one call; few, so that progress is visible soon
 const mostBytes = 24_000_000; // maximum bytes of one call
 const lanes = 2; // parallel calls: the page reads pictures for one while the host analyses those of the other
-const existsCodes = [30100, 40010]; // status codes of an input that already exists
 
 export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
 
 /** The relation of a stored picture to another: the same bytes, the same picture, or a similar one. */
 export interface Twin {
-  readonly tier: 'same_file' | 're_encoded' | 'similar';
+  readonly tier: Schemas['Tier'];
   readonly id: string;
 }
 
@@ -176,7 +177,7 @@ export class Adding {
         use ? 'overwrite' : 'remove',
         batch.map((e) => ({ id: e.id, data: { geo: { geo_point: e.place } } })),
       );
-      for (const [i, item] of items.entries()) if (isDone(item)) (batch[i] as Entry).isPlaceWritten = use;
+      for (const [i, entry] of batch.entries()) if (items[i] && isDone(items[i])) entry.isPlaceWritten = use;
     }
   }
 
@@ -217,11 +218,11 @@ export class Adding {
     }
     const read = await Promise.all(batch.map((entry) => this.#body(entry)));
     const sent = batch.filter((_, i) => read[i]);
-    const bodies = read.filter((body): body is object => body !== undefined);
+    const bodies = read.filter((body) => body !== undefined);
     if (!sent.length) return;
     try {
       const items = await add(this.app, bodies);
-      for (const [i, item] of items.entries()) await this.#settle(sent[i] as Entry, item);
+      for (const [i, entry] of sent.entries()) if (items[i]) await this.#settle(entry, items[i]);
       this.#done += items.length;
       this.#seek(sent);
     } catch (failure) {
@@ -246,7 +247,7 @@ export class Adding {
   /** Lists the inputs of the application once that takes at most one call for 100 entries. */
   async #list(): Promise<void> {
     if (this.#stored) return;
-    this.#storedCount ??= countInputs(this.app).then((n) => n.processed + n.to_process + n.errors);
+    this.#storedCount ??= countInputs(this.app.v2).then(({ all }) => all);
     const calls = Math.ceil((await this.#storedCount) / hashes.rows);
     if (calls > Math.max(1, this.entries.length / 100)) return;
     this.#listing ??= hashes.list(this.app);
@@ -257,7 +258,7 @@ export class Adding {
    * Returns the request for a picture, or undefined if it fails or exists. Without an ID of a list, the ID is the first half of the SHA-256 of
    * the bytes, so the same file is the same input. An ID that belongs to another picture gets the start of the SHA-256.
    */
-  async #body(entry: Entry): Promise<object | undefined> {
+  async #body(entry: Entry): Promise<Schemas['NewInput'] | undefined> {
     const { blob, url, id, crop, concepts, metadata, geo, file } = entry.source;
     const rest = { ...(concepts && { concepts }), ...(geo && { geo }) };
     if (!blob) {
@@ -292,7 +293,7 @@ export class Adding {
         },
       };
     } catch (failure) {
-      this.#fail(entry, { code: 0, description: (failure as Error).message, details: '' });
+      this.#fail(entry, { code: 0, description: messageOf(failure), details: '' });
       return undefined;
     }
   }
@@ -325,7 +326,7 @@ export class Adding {
       try {
         same = entry.source.blob && (await this.#isSame(entry));
       } catch (failure) {
-        this.#fail(entry, { code: 0, description: (failure as Error).message, details: '' });
+        this.#fail(entry, { code: 0, description: messageOf(failure), details: '' });
         return;
       }
       if (same === false && !entry.isOtherId) {
@@ -368,18 +369,17 @@ export class Adding {
       if (entry.is !== 'stored' || !entry.source.blob) continue;
       this.#twinSearch = this.#twinSearch.then(async () => {
         try {
-          const find = async (ask: Fetch) => {
-            type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
-            const path = `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`;
-            const [first] = (await call<Answer>(ask, 'GET', path)).duplicates;
+          const find = async (v2: V2) => {
+            const params = { path: { input_id: entry.id }, query: { per_page: 1 } };
+            const [first] = (await v2.GET('/inputs/{input_id}/duplicates', { params })).duplicates;
             if (first) entry.twin = { tier: first.tier, id: first.input.id };
             return first;
           };
-          const first = await find(this.app.ask);
+          const first = await find(this.app.v2);
           // A host needs the bytes of both pictures to tell a re-encoded picture from a similar one. A replica may lack the bytes of the
           // older picture. The origin has them, and it has those of the new picture once the replica has sent it.
           if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.waitUntilSent(entry.id)))
-            await find(this.app.askRemote);
+            await find(this.app.remote);
         } catch {
           // The input is stored. Its page shows similar pictures.
         }

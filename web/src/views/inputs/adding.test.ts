@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
+import { v2 } from '../../client';
 import { Adding } from './adding.svelte';
 import type { Source } from './sources';
 
@@ -31,15 +32,15 @@ function applicationOf() {
     requestCount: 0, // number of requests to the origin
     arrive,
     waitUntilSent: () => arrival,
-    send: async (_: string, init: RequestInit) => {
-      const { inputs } = JSON.parse(init.body as string) as { inputs: { id: string }[] };
+    write: v2(async (_, init) => {
+      const { inputs }: { inputs: { id: string }[] } = JSON.parse(String(init?.body));
       return answer({ inputs: inputs.map(({ id }) => ({ id, status: { code: 30000, description: 'ok' } })) });
-    },
-    ask: async () => duplicate('similar'),
-    askRemote: async () => {
+    }),
+    v2: v2(async () => duplicate('similar')),
+    remote: v2(async () => {
       app.requestCount++;
       return duplicate('re_encoded');
-    },
+    }),
   };
   return app;
 }
@@ -78,10 +79,10 @@ function storeOf(stored: Record<string, string>) {
     calls: 0,
     metadata: {} as Record<string, unknown>,
     waitUntilSent: async () => true,
-    send: async (_: string, init: RequestInit) => {
+    write: v2(async (_, init) => {
       app.calls++;
       type Sent = { id: string; data: { image: { base64: string }; metadata?: unknown } };
-      const { inputs } = JSON.parse(init.body as string) as { inputs: Sent[] };
+      const { inputs }: { inputs: Sent[] } = JSON.parse(String(init?.body));
       const items = inputs.map(({ id, data }) => {
         const isTaken = stored[id] !== undefined;
         if (!isTaken) {
@@ -91,11 +92,17 @@ function storeOf(stored: Record<string, string>) {
         return { id, status: { code: isTaken ? 30100 : 30000, description: '' } };
       });
       return answer({ inputs: items });
-    },
-    ask: async (address: string) => {
+    }),
+    v2: v2(async (address) => {
       const url = new URL(address, 'http://here');
       if (url.pathname.endsWith('/duplicates')) return answer({ duplicates: [] });
       app.calls++;
+      if (url.pathname === '/v2/inputs/status')
+        return answer({ counts: { processed: Object.keys(stored).length, to_process: 0, errors: 0 } });
+      if (url.pathname !== '/v2/inputs') {
+        const id = decodeURIComponent(url.pathname.replace('/v2/inputs/', ''));
+        return answer({ input: { data: { image: { sha256: stored[id] } } } });
+      }
       const [page, rows] = [Number(url.searchParams.get('page')), Number(url.searchParams.get('per_page'))];
       const input = ([id, sha256]: [string, string]) => ({ id, data: { image: { sha256 } }, status: { code: 30000 } });
       return answer({
@@ -103,14 +110,7 @@ function storeOf(stored: Record<string, string>) {
           .map(input)
           .slice((page - 1) * rows, page * rows),
       });
-    },
-    call: async (_: string, path: string) => {
-      app.calls++;
-      if (path === '/inputs/status')
-        return { counts: { processed: Object.keys(stored).length, to_process: 0, errors: 0 } };
-      const id = decodeURIComponent(path.replace('/inputs/', '').replace(/\?.*$/, ''));
-      return { input: { data: { image: { sha256: stored[id] } } } };
-    },
+    }),
   };
   return app;
 }

@@ -14,8 +14,8 @@ export const undoMillis = 10_000;
 
 export class BulkEdit {
   readonly app: Application;
-  list = $state.raw() as List;
-  selection = $state.raw() as Selection;
+  list: List;
+  selection: Selection;
   /** The running job, or the last one. */
   job = $state.raw<Job>();
   /** The ids of inputs whose deletion is still undoable. The pages show them as being deleted. */
@@ -23,8 +23,9 @@ export class BulkEdit {
 
   constructor(app: Application) {
     this.app = app;
-    this.list = new List(app, []);
-    this.selection = new Selection(this.list);
+    const list = new List(app, []);
+    this.list = $state.raw(list);
+    this.selection = $state.raw(new Selection(list));
   }
 
   /** Shows the matches of clauses and clears the selection. If the clauses are the same as before, it only reloads the list. */
@@ -54,7 +55,7 @@ export class BulkEdit {
     return this.#write(name, at ? 'overwrite' : 'remove', { geo: point });
   }
 
-  async #write(name: string, action: 'merge' | 'remove' | 'overwrite', data: object): Promise<void> {
+  async #write(name: string, action: 'merge' | 'remove' | 'overwrite', data: Change['data']): Promise<void> {
     const ids = await this.selection.ids();
     const job = new Job(name, ids.length);
     this.job = job;
@@ -116,9 +117,9 @@ export class BulkEdit {
   async resume(): Promise<void> {
     for (const { id, data } of retryQueue(this.app.id)) {
       const image = { ...data.image, allow_duplicate_url: true };
-      const concepts = data.concepts?.map((c) => ({ id: c.id, value: c.value }));
+      const concepts = data.concepts?.map((c) => ({ id: c.id, value: c.value !== 0 }));
       await remove(this.app, [id]);
-      const [item] = await add(this.app, [{ id, data: { ...data, image, ...(concepts && { concepts }) } }]);
+      const [item] = await add(this.app, [{ id, data: { ...data, image, concepts } }]);
       retryQueue(this.app.id, (all) => all.filter((one) => one.id !== id));
       if (item && !isDone(item)) this.#showRefusal(item);
     }

@@ -1,11 +1,11 @@
 // Polls the numbers of inputs: every second while pictures wait to be processed, otherwise every 5 seconds, or 30 on a hidden page.
 import type { Application } from '../../application.svelte';
+import { countInputs } from '../../calls';
 import { secondsLeft } from '../../progress';
-import { type Counts, counts } from './calls';
 
 export class Counting {
   readonly app: Application;
-  now = $state.raw<Counts>();
+  now = $state.raw<Awaited<ReturnType<typeof countInputs>>>();
   failure = $state.raw<unknown>();
   #marks = $state.raw<readonly { at: number; done: number }[]>([]); // progress marks; empty if no input is pending
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -18,7 +18,7 @@ export class Counting {
   }
 
   get all(): number | undefined {
-    return this.now && this.now.processed + this.now.to_process + this.now.errors;
+    return this.now?.all;
   }
 
   /** Inputs per second over the last ten seconds; undefined until there is enough progress for an estimate. */
@@ -39,7 +39,7 @@ export class Counting {
   read = async (): Promise<void> => {
     clearTimeout(this.#timer);
     try {
-      const now = await counts(this.app);
+      const now = await countInputs(this.app.v2);
       if (this.#closed) return;
       const before = this.now;
       [this.now, this.failure] = [now, undefined];

@@ -1,14 +1,13 @@
 // Describes inputs in words: their names, their labels, and the errors of their pictures.
 
+import { fileName } from '../../calls';
 import { language, number } from '../../i18n.svelte';
 import { m } from '../../parts/words';
 import { type Input, pending, ready } from './calls';
 
 /** Returns the displayed name of an input: the file name in its metadata, or its id. */
 export function nameOf({ id, data }: Pick<Input, 'id' | 'data'>): string {
-  const meta = data?.metadata as { name?: unknown; file?: unknown } | undefined;
-  const name = meta?.name ?? meta?.file;
-  return typeof name === 'string' && name ? name : id;
+  return fileName(data.metadata) || id;
 }
 
 /** A label of an input. */
@@ -20,7 +19,7 @@ export interface LabelView {
 
 /** Returns the labels of an input. */
 export function labelsOf({ data }: Pick<Input, 'data'>): LabelView[] {
-  return (data?.concepts ?? []).map(({ id = '', name, value }) => ({ id, name: name || id, present: value !== 0 }));
+  return (data.concepts ?? []).map(({ id, name, value }) => ({ id, name: name || id, present: value !== 0 }));
 }
 
 export const isPending = ({ status }: Input): boolean => status.code === pending;

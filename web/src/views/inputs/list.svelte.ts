@@ -81,7 +81,7 @@ export class List {
 
   async #read(): Promise<void> {
     try {
-      const { matching, days } = await summary(this.app, this.clauses);
+      const { matching, days = [] } = await summary(this.app, this.clauses);
       if (this.#isClosed) return;
       for (const n of this.#pages.keys()) this.#stale.add(n);
       [this.total, this.days, this.#countFailure] = [matching, days, undefined];

@@ -1,7 +1,8 @@
 // Reads the sources of pictures: files, folders, archives, lists of URLs, and lists of inputs as JSON lines or tables. The formats are
 // those of the import command.
+import type { Schemas } from '../../client';
+import { messageOf } from '../../problem';
 import { fetchSample, parseSamples } from '../look/pictures';
-import type { Input } from './calls';
 import { isNamedPicture, kindOf, type Reason, reasonFor, startBytes } from './leftOut';
 import { degrees, separatorOf, textOf } from './lists';
 import { unzip, ZipError, type ZipFile, type ZipProblem } from './zip';
@@ -12,10 +13,10 @@ export interface Source {
   readonly blob?: Blob;
   readonly url?: string;
   readonly id?: string;
-  readonly crop?: readonly number[];
+  readonly crop?: Schemas['PictureSource']['crop'];
   readonly concepts?: readonly { readonly id: string; readonly value: 0 | 1 }[];
   readonly metadata?: Record<string, unknown>;
-  readonly geo?: Input['data']['geo'];
+  readonly geo?: Schemas['Geo'];
   readonly file?: string; // path of its file, for the metadata
   readonly problem?: string; // the reason why it cannot be added; empty if it is not a picture
   readonly unread?: Unread; // the reason why its file cannot be read
@@ -92,11 +93,8 @@ async function fileOf(found: FoundFile): Promise<File> {
   throw found.failure;
 }
 
-function unreadOf(failure: unknown): Unread {
-  return failure instanceof ZipError
-    ? failure.problem
-    : { why: failure instanceof Error ? failure.message : String(failure) };
-}
+const unreadOf = (failure: unknown): Unread =>
+  failure instanceof ZipError ? failure.problem : { why: messageOf(failure) };
 
 /** Returns the source of a file that no list names. */
 async function sourceOfFile(found: FoundFile): Promise<Source> {
@@ -164,36 +162,57 @@ async function* lines(text: string, path: string, find: Find): AsyncGenerator<So
 /** Returns the source of a line that is wrong, or whose file cannot be read. */
 function failed(name: string, failure: unknown): Source {
   if (failure instanceof ZipError) return { name, unread: failure.problem };
-  return { name, problem: (failure as Error).message };
+  return { name, problem: messageOf(failure) };
 }
 
-type Json = Record<string, unknown>;
+/** The image of a line. */
+interface ImageOfLine {
+  readonly url?: string;
+  readonly base64?: string;
+  readonly path?: string;
+  readonly crop?: Source['crop'];
+}
 
-/** Converts a JSON line into a source. The line has the form of the API, or the same members without nesting. */
-async function sourceOf(entry: Json, name: string, find: Find): Promise<Source> {
-  const data = (entry.data ?? entry) as Json;
-  const image = (data.image ?? data) as Json;
-  const { url, base64, crop } = image as { url?: string; base64?: string; crop?: number[] };
-  const path = (entry.path ?? image.path) as string | undefined;
+/** The data of a line. The members of its image may be among them. */
+interface DataOfLine extends ImageOfLine {
+  readonly image?: ImageOfLine;
+  readonly concepts?: readonly (string | { readonly id?: string; readonly name?: string; readonly value?: unknown })[];
+  readonly not_concepts?: readonly string[];
+  readonly metadata?: Source['metadata'];
+  readonly geo?: Schemas['Geo'] | Schemas['GeoPoint'];
+}
+
+/** A JSON line: in the form of the API, or with the same members without nesting. The host checks the values. */
+interface Line extends DataOfLine {
+  readonly id?: string;
+  readonly data?: DataOfLine;
+}
+
+/** Converts a line into a source. */
+async function sourceOf(entry: Line, name: string, find: Find): Promise<Source> {
+  const data = entry.data ?? entry;
+  const image = data.image ?? data;
+  const { url, base64, crop } = image;
+  const path = entry.path ?? image.path;
   const found = base64 || !path ? undefined : find(path);
   const blob = base64 ? decode(base64) : found && (await fileOf(found));
   if (!blob && !url) throw new Error(path ?? 'url, path, base64');
-  const concepts = ((data.concepts ?? []) as (string | Json)[]).map(conceptOf);
-  const not = ((data.not_concepts ?? []) as string[]).map((id) => ({ id, value: 0 }) as const);
-  const geo = data.geo as Json | undefined;
+  const not = (data.not_concepts ?? []).map((id) => ({ id, value: 0 }) as const);
+  const concepts = [...(data.concepts ?? []).map(conceptOf), ...not];
+  const { geo, metadata } = data;
   return {
-    name: path ?? url ?? (entry.id as string) ?? name,
+    name: path ?? url ?? entry.id ?? name,
     ...(entry.id !== undefined && { id: String(entry.id) }),
-    ...(blob ? { blob } : { url: url as string }),
+    ...(blob ? { blob } : { url }),
     ...(found && { file: found.path }),
     ...(crop && { crop }),
-    ...(concepts.length + not.length > 0 && { concepts: [...concepts, ...not] }),
-    ...(data.metadata !== undefined && { metadata: data.metadata as Json }),
-    ...(geo && { geo: (geo.geo_point ? geo : { geo_point: geo }) as NonNullable<Source['geo']> }),
+    ...(concepts.length > 0 && { concepts }),
+    ...(metadata !== undefined && { metadata }),
+    ...(geo && { geo: 'geo_point' in geo ? geo : { geo_point: geo } }),
   };
 }
 
-function conceptOf(concept: string | Json): { id: string; value: 0 | 1 } {
+function conceptOf(concept: NonNullable<DataOfLine['concepts']>[number]): { id: string; value: 0 | 1 } {
   if (typeof concept === 'string') return { id: concept, value: 1 };
   return { id: String(concept.id ?? concept.name), value: concept.value === false || concept.value === 0 ? 0 : 1 };
 }
@@ -222,8 +241,8 @@ async function* rows(text: string, path: string, find: Find): AsyncGenerator<Sou
 }
 
 /** Converts a row of a table into the flat form of a JSON line. */
-function flat(row: Record<string, string>, separator: string): Json {
-  const entry: Json = {};
+function flat(row: Record<string, string>, separator: string): Line {
+  const entry: Members = {};
   const split = (cell: string) =>
     cell
       .split(';')
@@ -242,13 +261,15 @@ function flat(row: Record<string, string>, separator: string): Json {
   return entry;
 }
 
-function set(into: Json, path: readonly string[], value: unknown): void {
-  let at = into;
-  for (const name of path.slice(0, -1)) {
-    at[name] ??= {};
-    at = at[name] as Json;
-  }
-  at[path.at(-1) as string] = value;
+type Members = Record<string, unknown>;
+
+/** Sets a value at a path of names. */
+function set(into: Members, [name = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length) {
+    into[name] ??= {};
+    if (typeof into[name] !== 'object') throw new Error(name);
+    set(Object(into[name]), rest, value);
+  } else into[name] = value;
 }
 
 /** Converts a cell into a number, true or false. Any other cell stays text. */
@@ -271,16 +292,19 @@ export async function filesOfDrop(transfer: DataTransfer): Promise<FoundFile[]> 
   return found;
 }
 
+const isFile = (entry: FileSystemEntry): entry is FileSystemFileEntry => entry.isFile;
+const isFolder = (entry: FileSystemEntry): entry is FileSystemDirectoryEntry => !entry.isFile;
+
 /** Walks a dropped file or folder. It continues after those that the browser cannot read. */
 async function* walk(entry: FileSystemEntry): AsyncGenerator<FoundFile> {
   const path = entry.fullPath.replace(/^\//, '');
   try {
-    if (entry.isFile) {
-      const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
-      yield { path, file };
+    if (isFile(entry)) {
+      yield { path, file: await new Promise<File>((resolve, reject) => entry.file(resolve, reject)) };
       return;
     }
-    const reader = (entry as FileSystemDirectoryEntry).createReader();
+    if (!isFolder(entry)) return;
+    const reader = entry.createReader();
     for (;;) {
       const batch = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
       if (!batch.length) return;

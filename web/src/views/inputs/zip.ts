@@ -37,11 +37,8 @@ export async function unzip(archive: Blob): Promise<ZipFile[]> {
   for (let at = 0; at + 46 <= directory.view.byteLength; ) {
     const { view } = directory;
     if (view.getUint32(at, true) !== signatures.entry) throw new ZipError('damaged');
-    const [nameSize, extraSize, noteSize] = [28, 30, 32].map((n) => view.getUint16(at + n, true)) as [
-      number,
-      number,
-      number,
-    ];
+    const sizeAt = (n: number) => view.getUint16(at + n, true);
+    const [nameSize, extraSize, noteSize] = [sizeAt(28), sizeAt(30), sizeAt(32)];
     const part = (from: number, size: number) => new Uint8Array(view.buffer, view.byteOffset + at + from, size);
     const [rawName, extra] = [part(46, nameSize), part(46 + nameSize, extraSize)];
     const entry = new Entry(archive, view, at, extra, directory.shift);
@@ -201,7 +198,7 @@ function escaped(bytes: Uint8Array): string {
   let text = '';
   for (let at = 0; at < bytes.length; ) {
     const size = [1, 2, 3, 4].find((n) => at + n <= bytes.length && utf8(bytes.subarray(at, at + n)) !== undefined);
-    text += size ? utf8(bytes.subarray(at, at + size)) : `\\x${(bytes[at] as number).toString(16).padStart(2, '0')}`;
+    text += size ? utf8(bytes.subarray(at, at + size)) : `\\x${bytes[at]?.toString(16).padStart(2, '0')}`;
     at += size ?? 1;
   }
   return text;
@@ -224,7 +221,7 @@ function nameOf(raw: Uint8Array, flag: number, creator: number, extra: Uint8Arra
   // Programs of Unix and macOS write UTF-8 without the flag.
   const name = slashed(raw);
   const text = creator === madeBy.unix || creator === madeBy.mac ? utf8(name) : undefined;
-  return text ?? latin1(name).replace(/[\x80-\xff]/g, (c) => cp437[c.charCodeAt(0) - 0x80] as string);
+  return text ?? latin1(name).replace(/[\x80-\xff]/g, (c) => cp437.charAt(c.charCodeAt(0) - 0x80));
 }
 
 /** Returns a name as a path below the archive, or "" for none. */
@@ -244,6 +241,6 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, n) => {
 
 function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
-  for (const byte of bytes) crc = (crcTable[(crc ^ byte) & 0xff] as number) ^ (crc >>> 8);
+  for (const byte of bytes) crc = (crcTable[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
   return ~crc >>> 0;
 }

@@ -20,9 +20,9 @@ export function strongestConcepts(frames: readonly Frame[], limit: number): stri
 /** Returns the ids in the order of their slots. An id keeps its slot from `before`, so that its curve keeps its colour. */
 export function assignSlots(before: readonly string[], ids: readonly string[]): string[] {
   const added = ids.filter((id) => !before.includes(id));
-  return ids.map((_, i) => {
+  return ids.flatMap((_, i) => {
     const previousId = before[i];
-    return previousId !== undefined && ids.includes(previousId) ? previousId : (added.shift() as string);
+    return previousId !== undefined && ids.includes(previousId) ? previousId : added.splice(0, 1);
   });
 }
 

@@ -1,5 +1,6 @@
 // The pictures that are stored on this device.
 import { revoke } from '../../blobs';
+import { inputPath } from '../../client';
 import { drawable } from '../../drawn.svelte';
 import type { Calls, StoredPicture } from './calls';
 import type { Picture } from './pictures';
@@ -24,7 +25,7 @@ export class LocalPictures {
 
   /** Stores a picture, with a label for a concept if one is given. */
   async save(p: Picture, concept?: string): Promise<void> {
-    this.#storePicture(await this.#calls.save(p.id, p.name, p.base64, concept));
+    this.#storePicture(await this.#calls.save(p, concept));
   }
 
   /** Labels a stored picture with a concept, or removes its label. */
@@ -47,7 +48,7 @@ export class LocalPictures {
   url(picture: StoredPicture): Promise<string> {
     let url = this.#urls.get(picture.id);
     if (!url) {
-      const rendition = () => this.#bytes(`/v2/inputs/${encodeURIComponent(picture.id)}/rendition`);
+      const rendition = () => this.#bytes(inputPath(picture.id, 'rendition'));
       url = this.#bytes(picture.path).then(async (blob) => (await drawable(blob, rendition)).address);
       this.#urls.set(picture.id, url);
     }

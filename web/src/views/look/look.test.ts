@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Fetch } from '../../apiCall';
+import { type Fetch, v2 } from '../../client';
 import { Failure } from '../../console';
 import { lately, type ProgressMark, rate, secondsLeft } from '../../progress';
 import { Calls, customModel } from './calls';
@@ -46,8 +46,8 @@ test('a prediction requests its language only if the model has languages', async
     [200, { ...ok, outputs: [{ data: { concepts } }] }],
     [200, { ...ok, outputs: [{ data: {} }] }],
   );
-  assert.deepEqual(await new Calls(ask, 'k').predict('g', 'AA==', 'de'), concepts);
-  assert.deepEqual(await new Calls(ask).predict(customModel, 'AA=='), []);
+  assert.deepEqual(await new Calls(v2(ask, 'k')).predict('g', 'AA==', 'de'), concepts);
+  assert.deepEqual(await new Calls(v2(ask)).predict(customModel, 'AA=='), []);
   assert.deepEqual(requests, [
     {
       line: 'POST /v2/models/g/outputs',
@@ -70,15 +70,15 @@ test('a failure has the status of the picture if the answer has one', async () =
     [[502, {}], 502, 0],
   ];
   for (const [answer, status, code] of cases) {
-    await assert.rejects(new Calls(answers(answer).ask).embed(''), (failure) => {
+    await assert.rejects(new Calls(v2(answers(answer).ask)).embed(''), (failure) => {
       assert.ok(failure instanceof Failure);
       assert.deepEqual([failure.status, failure.code], [status, code]);
       return true;
     });
   }
-  const unreached = new Calls(() => Promise.reject(new TypeError('fetch failed')));
+  const unreached = new Calls(v2(() => Promise.reject(new TypeError('fetch failed'))));
   await assert.rejects(unreached.embed(''), (failure) => failure instanceof Failure && failure.status === 0);
-  const ended = new Calls(() => Promise.reject(new Error('the runtime was closed')));
+  const ended = new Calls(v2(() => Promise.reject(new Error('the runtime was closed'))));
   await assert.rejects(ended.embed(''), /closed/);
 });
 
@@ -97,8 +97,9 @@ test('a picture that is already stored only gets its concept', async () => {
       }),
     },
   });
+  const bee = { id: 'p', name: 'Bee', base64: 'AA==' };
   const labelled = answers(existsAnswer, [200, { ...ok, inputs: [input('taught-2')] }]);
-  assert.deepEqual(await new Calls(labelled.ask).save('p', 'Bee', 'AA==', 'taught-2'), {
+  assert.deepEqual(await new Calls(v2(labelled.ask)).save(bee, 'taught-2'), {
     id: 'p',
     path: '/hosted/77',
     name: 'Bee',
@@ -109,17 +110,17 @@ test('a picture that is already stored only gets its concept', async () => {
     ['POST /v2/inputs', 'PATCH /v2/inputs'],
   );
   const plain = answers(existsAnswer, [200, { ...ok, input: input() }]);
-  assert.equal((await new Calls(plain.ask).save('p', 'Bee', 'AA==')).concept, undefined);
+  assert.equal((await new Calls(v2(plain.ask)).save(bee)).concept, undefined);
   assert.equal(plain.requests[1]?.line, 'GET /v2/inputs/p');
   const refused = answers([400, { status: { code: 10020 }, inputs: [{ status: { code: 30101 } }] }]);
-  await assert.rejects(new Calls(refused.ask).save('p', 'Bee', 'AA=='), Failure);
+  await assert.rejects(new Calls(v2(refused.ask)).save(bee), Failure);
 });
 
 test('all stored pictures are read, over several pages', async () => {
   const inputsOf = (n: number) =>
     Array.from({ length: n }, (_, i) => ({ id: `${n}-${i}`, data: { image: { url: '/hosted/1' } } }));
   const { ask, requests } = answers([200, { ...ok, inputs: inputsOf(200) }], [200, { ...ok, inputs: inputsOf(3) }]);
-  assert.equal((await new Calls(ask).pictures()).length, 203);
+  assert.equal((await new Calls(v2(ask)).pictures()).length, 203);
   assert.deepEqual(
     requests.map((a) => a.line),
     ['GET /v2/inputs?page=1&per_page=200', 'GET /v2/inputs?page=2&per_page=200'],
@@ -134,7 +135,7 @@ test('custom concepts are told apart from other concepts', async () => {
     { id: 'ai_1', name: 'bird' },
   ];
   const { ask } = answers([200, { ...ok, concepts }]);
-  assert.deepEqual(await new Calls(ask).customConcepts(), [
+  assert.deepEqual(await new Calls(v2(ask)).customConcepts(), [
     { id: 'taught-1', name: 'Pen' },
     { id: 'taught-2', name: 'Cup' },
   ]);
@@ -148,7 +149,7 @@ test('a training is awaited, and a failed one is an error', async () => {
     pauses++;
   };
   const first = answers([200, ok], [200, ok], newVersion, version(21103), version(21101), version(21100));
-  await new Calls(first.ask).train([pen], pause);
+  await new Calls(v2(first.ask)).train([pen], pause);
   assert.equal(pauses, 2);
 
   const existsAnswer: [number, object] = [400, { status: { code: 40010 } }];
@@ -161,7 +162,7 @@ test('a training is awaited, and a failed one is an error', async () => {
     version(21111),
   );
   await assert.rejects(
-    new Calls(again.ask).train([pen], pause),
+    new Calls(v2(again.ask)).train([pen], pause),
     (failure) => failure instanceof Failure && failure.code === 21111,
   );
   assert.deepEqual(
@@ -178,12 +179,12 @@ test('a training is awaited, and a failed one is an error', async () => {
 });
 
 test('a missing model is not trained', async () => {
-  assert.equal(await new Calls(answers([404, { status: { code: 11101 } }]).ask).isTrained(), false);
+  assert.equal(await new Calls(v2(answers([404, { status: { code: 11101 } }]).ask)).isTrained(), false);
   const versions = (...codes: number[]) =>
     [200, { ...ok, model_versions: codes.map((code) => ({ status: { code } })) }] as [number, object];
-  assert.equal(await new Calls(answers(versions(21102)).ask).isTrained(), false);
-  assert.equal(await new Calls(answers(versions(21102, 21100)).ask).isTrained(), true);
-  await assert.rejects(new Calls(answers([500, { status: { code: 11111 } }]).ask).isTrained(), Failure);
+  assert.equal(await new Calls(v2(answers(versions(21102)).ask)).isTrained(), false);
+  assert.equal(await new Calls(v2(answers(versions(21102, 21100)).ask)).isTrained(), true);
+  await assert.rejects(new Calls(v2(answers([500, { status: { code: 11111 } }]).ask)).isTrained(), Failure);
 });
 
 test('a receipt has the parts on which the hosts agree, in English', async () => {
@@ -195,9 +196,9 @@ test('a receipt has the parts on which the hosts agree, in English', async () =>
       [200, { ...ok, outputs: [{ data: { concepts: concepts(app_id) } }] }],
     );
   const device = place(null);
-  const one = await createReceipt(new Calls(device.ask), 'AA==');
-  const other = await createReceipt(new Calls(place('main').ask), 'AA==');
-  const off = await createReceipt(new Calls(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask), 'AA==');
+  const one = await createReceipt(new Calls(v2(device.ask)), 'AA==');
+  const other = await createReceipt(new Calls(v2(place('main').ask)), 'AA==');
+  const off = await createReceipt(new Calls(v2(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask)), 'AA==');
   assert.deepEqual(device.requests[1]?.body, {
     inputs: [{ data: { image: { base64: 'AA==' } } }],
     model: { output_info: { output_config: { language: 'en' } } },

@@ -1,11 +1,12 @@
 // The state of the page: the displayed picture or the camera, the predictions, the stored pictures and the custom concepts.
 
-import type { Fetch } from '../../apiCall';
 import type { By } from '../../application.svelte';
 import { revoke } from '../../blobs';
-import { Failure } from '../../console';
+import { general } from '../../calls';
+import { bytesAt, type Fetch, v2 } from '../../client';
+import type { LanguageCode } from '../../languages';
 import type { Heatmap } from '../../parts/heatmap';
-import { Calls, type Concept, type CustomConcept, customModel, food, general, type Hit } from './calls';
+import { Calls, type Concept, type CustomConcept, customModel, food, type Hit } from './calls';
 import { LocalPictures } from './localPictures.svelte';
 import { type Picture, readPicture } from './pictures';
 
@@ -45,7 +46,7 @@ export class LookState {
   appHost = $state.raw<ModelHost>(); // for the application's models
   /** The server that predicts until the recogniser on this device is ready; undefined: no picture is sent. */
   interimHost = $state.raw<ModelHost>();
-  nameLanguages = $state.raw<readonly string[]>(['en']); // languages of the displayed names, the main one first
+  nameLanguages = $state.raw<readonly [LanguageCode, ...LanguageCode[]]>(['en']); // languages of the displayed names, the main one first
   predictions = $state.raw<Predictions>();
   colors = $state.raw<readonly Concept[]>([]); // colours of the displayed picture
   failure = $state.raw<unknown>();
@@ -73,12 +74,8 @@ export class LookState {
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(ask: Fetch) {
-    this.calls = new Calls(ask);
-    this.pictures = new LocalPictures(this.calls, async (path) => {
-      const answer = await ask(path);
-      if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
-      return answer.blob();
-    });
+    this.calls = new Calls(v2(ask));
+    this.pictures = new LocalPictures(this.calls, (path) => bytesAt(ask, path));
   }
 
   /** Reads the stored pictures and concepts. */
@@ -146,7 +143,7 @@ export class LookState {
   /** Returns the predictions of the selected model for a picture, in the main language. */
   async predict(base64: string): Promise<Predictions> {
     const model = this.model;
-    const language = this.nameLanguages[0] as string;
+    const [language] = this.nameLanguages;
     const startedAt = performance.now();
     const host = model.startsWith('app/') ? this.appHost : model === 'own' ? undefined : this.interimHost;
     const concepts = await this.#predict(model, base64, language);
@@ -154,7 +151,7 @@ export class LookState {
     return { model, concepts, names: { [language]: namesOf(concepts) }, ms: performance.now() - startedAt, by };
   }
 
-  #predict(model: string, base64: string, language: string): Promise<Concept[]> {
+  #predict(model: string, base64: string, language: LanguageCode): Promise<readonly Concept[]> {
     if (model === 'color') return (this.interimHost?.calls ?? this.calls).colors(base64);
     const [calls, id] = this.#hostOf(model);
     return calls.predict(id, base64, model === 'general' ? language : undefined);
@@ -319,8 +316,8 @@ export class LookState {
   }
 
   /** Makes a language the main one of the names; at most three are displayed. */
-  async selectLanguage(language: string): Promise<void> {
-    this.nameLanguages = [language, ...this.nameLanguages.filter((t) => t !== language)].slice(0, 3);
+  async selectLanguage(language: LanguageCode): Promise<void> {
+    this.nameLanguages = [language, ...this.nameLanguages.filter((t) => t !== language).slice(0, 2)];
     const names = this.predictions?.names;
     if (!names || !(language in names)) await this.read();
   }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fetch } from '../../apiCall';
-import { Calls, general } from './calls';
+import { general } from '../../calls';
+import { type Fetch, v2 } from '../../client';
+import { Calls } from './calls';
 import { LookState } from './lookState.svelte';
 import type { Picture } from './pictures';
 
@@ -29,7 +30,7 @@ function loading() {
     look,
     sent,
     use: () => {
-      look.interimHost = { calls: new Calls(server), answeredBy: () => 'origin' };
+      look.interimHost = { calls: new Calls(v2(server)), answeredBy: () => 'origin' };
     },
     ready: () => {
       open = true;

@@ -1,6 +1,8 @@
 // Loads a picture from a URL of another host. A page may not fetch from other hosts, so the application's host downloads the picture and
 // stores it as an input. The page reads it from there.
 import type { Application } from '../../application.svelte';
+import { hostedPath } from '../../calls';
+import { bytesAt } from '../../client';
 import { Failure } from '../../console';
 import { decode } from '../../routes';
 import { bytesToHex } from './receipt';
@@ -26,26 +28,19 @@ export async function fetchPicture(app: Application, text: string, stop: AbortSi
   const url = text.trim();
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${url} ${Date.now()}`));
   const id = bytesToHex(hash).slice(0, 32);
-  const path = `/inputs/${id}`;
-  const metadata = { name: nameOfUrl(url) };
-  await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { url }, metadata } }] });
-  type Answer = { input: { status: { code: number; description: string; details?: string } } };
+  const at = { params: { path: { input_id: id } } };
+  await app.write.POST('/inputs', {
+    body: { inputs: [{ id, data: { image: { url }, metadata: { name: nameOfUrl(url) } } }] },
+  });
   for (const startedAt = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, pause))) {
     stop.throwIfAborted();
-    const { status } = (await app.call<Answer>('GET', path)).input;
+    const { status } = (await app.v2.GET('/inputs/{input_id}', at)).input;
     if (ready.includes(status.code)) break;
     if (status.code !== waiting || performance.now() - startedAt > patience) {
-      await app.write('DELETE', path); // the download failed or takes too long
+      await app.write.DELETE('/inputs/{input_id}', at); // the download failed or takes too long
       throw new Failure(400, status);
     }
   }
-  const answer = await app.ask(await source(app, path));
-  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
-  return answer.blob();
-}
-
-/** Returns the path of an input's picture at its host. */
-async function source(app: Application, path: string): Promise<string> {
-  const { source } = await app.call<{ source: { picture?: string } }>('GET', `${path}/source`);
-  return new URL(source.picture ?? '', 'http://here').pathname;
+  const { source } = await app.v2.GET('/inputs/{input_id}/source', at);
+  return bytesAt(app.ask, hostedPath(source.picture));
 }

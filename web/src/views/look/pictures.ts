@@ -30,7 +30,7 @@ export function base64Of(blob: Blob): Promise<string> {
     const reader = new FileReader();
     reader.onerror = () => reject(reader.error);
     reader.onload = () => {
-      const url = reader.result as string;
+      const url = String(reader.result);
       resolve(url.slice(url.indexOf(',') + 1));
     };
     reader.readAsDataURL(blob);

@@ -1,6 +1,6 @@
 // Two hashes of a host's result for a picture, to compare with those of another host.
+import { general } from '../../calls';
 import type { Calls } from './calls';
-import { general } from './calls';
 
 export interface Receipt {
   readonly embedding: string; // SHA-256 in hex

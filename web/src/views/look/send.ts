@@ -21,7 +21,7 @@ export async function sendAll(look: LookState, app: Application, places: FilePla
       look.progress = { done, all: all.length };
       const blob = await look.pictures.blob(picture);
       const concept = concepts.get(picture.concept ?? '');
-      const isNew = await addExample(app, picture.id, picture.name, await base64Of(blob), concept);
+      const isNew = await addExample(app, { ...picture, base64: await base64Of(blob) }, concept);
       if (isNew) await places.add(picture.id, blob);
     }
   } finally {

@@ -1,10 +1,10 @@
 // The state of a video on the page: its frames from the recogniser, and the displayed time.
 import type { Client } from '../../../runtime/src/index';
-import { call } from '../../apiCall';
 import { revoke } from '../../blobs';
+import { general } from '../../calls';
+import { type Schemas, v2 } from '../../client';
 import { number } from '../../i18n.svelte';
-import type { components } from '../../v2';
-import { type Concept, general } from './calls';
+import type { LanguageCode } from '../../languages';
 import { assignSlots, type Frame, strongestConcepts } from './curves';
 import { isPlayable } from './videos';
 
@@ -67,7 +67,7 @@ export class Video {
   }
 
   /** Requests predictions for every frame, with names in a language. It aborts a running request first. Errors are in `failure`. */
-  async read(client: Client, language: string): Promise<void> {
+  async read(client: Client, language: LanguageCode): Promise<void> {
     this.#stopReading();
     const controller = new AbortController();
     this.#stop = controller;
@@ -78,22 +78,21 @@ export class Video {
     try {
       this.playable ??= await isPlayable(this.url);
       if (controller.signal.aborted) return;
-      const ask = (path: string, init?: RequestInit) =>
-        client.fetch(path, {
-          ...init,
-          signal: controller.signal,
-          files: { [address]: this.file },
-          pictures: this.playable ? 'thumbnail' : 'full',
-          onFrames: ({ frame, of }) => {
-            framesAdded = framesAdded.then(async () => {
-              const answer = await frame?.answer.json();
-              if (frame && !controller.signal.aborted) this.#addFrame(answer, frame.picture, of);
-            });
-          },
-        });
-      await call(ask, 'POST', `/models/${general}/outputs`, {
-        inputs: [{ data: { video: { url: address } } }],
-        model: { output_info: { output_config: { language, sample_ms: this.frameMillis } } },
+      await v2((path, init) => client.fetch(path, init)).POST('/models/{model_id}/outputs', {
+        params: { path: { model_id: general } },
+        body: {
+          inputs: [{ data: { video: { url: address } } }],
+          model: { output_info: { output_config: { language, sample_ms: this.frameMillis } } },
+        },
+        signal: controller.signal,
+        files: { [address]: this.file },
+        pictures: this.playable ? 'thumbnail' : 'full',
+        onFrames: ({ frame, of }) => {
+          framesAdded = framesAdded.then(async () => {
+            const answer = await frame?.answer.json();
+            if (frame && !controller.signal.aborted) this.#addFrame(answer, frame.picture, of);
+          });
+        },
       });
       await framesAdded;
     } catch (failure) {
@@ -107,16 +106,14 @@ export class Video {
     }
   }
 
-  #addFrame(answer: components['schemas']['OutputsAnswer'], picture: Blob, frameCount: number): void {
-    const frame = answer.outputs?.[0]?.data?.frames?.[0];
+  #addFrame(answer: Schemas['OutputsAnswer'], picture: Blob, frameCount: number): void {
+    const frame = answer.outputs?.[0]?.data.frames?.[0];
     if (!frame) return;
-    const concepts = (frame.data?.concepts ?? []) as Concept[];
+    const { concepts = [] } = frame.data;
     for (const { id, name } of concepts) this.#names.set(id, name);
     this.frameCount = frameCount;
-    this.frames = [
-      ...this.frames,
-      { time: frame.frame_info?.time ?? 0, concepts, picture, url: URL.createObjectURL(picture) },
-    ];
+    const { time } = frame.frame_info;
+    this.frames = [...this.frames, { time, concepts, picture, url: URL.createObjectURL(picture) }];
     this.curveConcepts = assignSlots(this.curveConcepts, strongestConcepts(this.frames, maxCurves));
   }
 

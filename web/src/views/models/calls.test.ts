@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fetch } from '../../apiCall';
+import { type Fetch, type V2, v2 } from '../../client';
 import { readVersion } from './calls';
 
 /** Returns a host that answers with a version's code and progress, and counts the requests. Without a code the version does not exist. */
-function place(code?: number, progress?: number): { ask: Fetch; requestCount: () => number } {
+function place(code?: number, progress?: number): { v2: V2; requestCount: () => number } {
   let requests = 0;
   const ask: Fetch = async (address) => {
     requests++;
@@ -13,7 +13,7 @@ function place(code?: number, progress?: number): { ask: Fetch; requestCount: ()
     const shown = new URL(address, 'http://x').searchParams.get('show') === 'progress' && { progress };
     return Response.json({ status: { code: 10000 }, model_version: { id: 'v', status: { code }, ...shown } });
   };
-  return { ask, requestCount: () => requests };
+  return { v2: v2(ask), requestCount: () => requests };
 }
 
 const [queued, trained] = [21103, 21100];
@@ -52,7 +52,7 @@ test('the progress of a training comes from the host that trains', async () => {
     },
   ];
   for (const { name, copy, origin, offline = false, marks = none, want, asks: expectedRequests } of tests) {
-    const app = { ask: copy.ask, askRemote: origin.ask, by: 'device' as const, offline, marks };
+    const app = { v2: copy.v2, remote: origin.v2, by: 'device' as const, offline, marks };
     const { version, by } = await readVersion(app, 'm', 'v');
     assert.deepEqual([by, version.progress], want, name);
     assert.equal(origin.requestCount(), expectedRequests, name);
@@ -61,9 +61,9 @@ test('the progress of a training comes from the host that trains', async () => {
 
 test('a host that answers by itself is not compared with another', async () => {
   const origin = place(queued, 0.75);
-  const app = { ask: origin.ask, askRemote: origin.ask, by: 'origin' as const, offline: false, marks: none };
+  const app = { v2: origin.v2, remote: origin.v2, by: 'origin' as const, offline: false, marks: none };
   const { version, by } = await readVersion(app, 'm', 'v');
   assert.deepEqual([by, version.progress, origin.requestCount()], ['origin', 0.75, 1]);
-  const missing = { ...app, ask: place().ask };
+  const missing = { ...app, v2: place().v2 };
   await assert.rejects(readVersion(missing, 'm', 'v'), /Resource does not exist/);
 });

@@ -1,6 +1,7 @@
 // Exports a version as a file: its training pictures with their labels, and its quality.
 import type { Application } from '../../application.svelte';
-import { learnedFrom, type Metrics, type ModelInfo, modelPath } from './calls';
+import { listAll } from '../../client';
+import { type Metrics, type ModelInfo, modelPath } from './calls';
 import type { NumberedVersion } from './versions';
 
 /** Starts a download of a version as JSON in the browser. */
@@ -10,7 +11,11 @@ export async function save(
   version: NumberedVersion,
   metrics: Metrics | null,
 ): Promise<void> {
-  const inputs = await learnedFrom(app, info.model.id, version.id);
+  const path = { model_id: info.model.id, version_id: version.id };
+  const inputs = await listAll(
+    async (query) =>
+      (await app.v2.GET('/models/{model_id}/versions/{version_id}/inputs', { params: { path, query } })).inputs,
+  );
   const content = {
     application: app.id,
     model: {

@@ -1,6 +1,7 @@
 // The state of a model's page: the model, its versions with their quality, and the running training.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application, By } from '../../application.svelte';
+import { code, countInputs } from '../../calls';
 import { lately, type ProgressMark, secondsLeft } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
@@ -43,7 +44,9 @@ export class ModelState {
     this.app = app;
     this.id = id;
     this.info = new Resource(() => calls.readModel(app, id));
-    this.set = new Resource(() => calls.trainingSet(app, id));
+    this.set = new Resource(
+      async () => (await app.v2.GET('/models/{model_id}/training_set', calls.at(id))).training_set,
+    );
     this.versions = new Resource(async () => numberVersions(await calls.versions(app, id)));
   }
 
@@ -85,7 +88,8 @@ export class ModelState {
   async train(): Promise<NumberedVersion | undefined> {
     this.#follows = true; // the list of versions has it before the answer comes
     try {
-      return await this.watch(await calls.train(this.app, this.id));
+      const { model } = await this.app.write.POST('/models/{model_id}/versions', calls.at(this.id));
+      return await this.watch(model.model_version);
     } catch (failure) {
       this.training = undefined;
       throw failure;
@@ -124,7 +128,8 @@ export class ModelState {
     let marks: readonly ProgressMark[] = []; // progress of the analysis, then of the training
     let learns = false;
     for (;;) {
-      const { done, all } = await calls.analysisProgress(this.app);
+      const { processed: done, to_process } = await countInputs(this.app.v2);
+      const all = done + to_process;
       if (round !== this.#watching) return undefined;
       if (!calls.isUnderway(now)) break;
       const share = now.progress;
@@ -144,7 +149,7 @@ export class ModelState {
       if (round !== this.#watching) return undefined;
       ({ version: now, by } = await calls.readVersion(this.app, this.id, v.id));
     }
-    const trained = now.status.code === calls.code.trained;
+    const trained = now.status.code === code.trained;
     // The figures of many concepts take a while to read.
     if (trained && this.training)
       this.training = { ...this.training, code: now.status.code, share: 1, seconds: undefined };

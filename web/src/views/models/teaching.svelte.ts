@@ -3,6 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
+import { inputPath } from '../../client';
 import { draws, withAddress } from '../../drawn.svelte';
 import { picturesIn } from '../../pictureFiles';
 import { type Picture, readPicture } from '../look/pictures';
@@ -54,7 +55,7 @@ export class Teaching {
         return;
       }
       try {
-        await addExample(this.#app, p.id, name, p.base64, concept);
+        await addExample(this.#app, p, concept);
       } catch (failure) {
         revoke(p.url);
         throw failure;
@@ -73,7 +74,7 @@ export class Teaching {
   /** Returns the address of a stored picture, or of its rendition if this browser does not draw the picture. */
   async #thumb(p: Picture): Promise<string> {
     if (await draws(p.url)) return p.url;
-    const answer = await this.#app.ask(`/v2/inputs/${p.id}/rendition`);
+    const answer = await this.#app.ask(inputPath(p.id, 'rendition'));
     if (!answer.ok) return p.url;
     revoke(p.url);
     return withAddress(await answer.blob()).address;

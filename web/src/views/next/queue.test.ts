@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
+import { v2 } from '../../client';
 import { Queue } from './queue';
 
 type Patch = { inputs: [{ id: string; data: { concepts: { id: string; value?: boolean }[] } }]; action: string };
@@ -15,15 +16,16 @@ function applicationOf(total: number) {
     waitForCopy: async () => {
       app.isCopyReady = true;
     },
-    call: async (_: string, path: string) => {
+    v2: v2(async (path): Promise<Response> => {
       const size = Number(new URLSearchParams(path.split('?')[1]).get('per_page'));
       const all = Array.from({ length: total }, (_, n) => `p${n}`);
       const left = all.filter((id) => !app.isCopyReady || !storedLabels.has(id));
       const inputs = left.slice(0, size).map((id) => ({ id, useful: { score: 1, why: 'new' }, predicted: [] }));
-      return { total: left.length, inputs };
-    },
-    write: async (_: string, __: string, body: Patch) => {
+      return Response.json({ status: { code: 10000 }, total: left.length, inputs });
+    }),
+    write: v2(async (_, init): Promise<Response> => {
       if (app.refuses) throw new Error('full');
+      const body: Patch = JSON.parse(String(init?.body));
       const [{ id, data }] = body.inputs;
       const words = { ...storedLabels.get(id) };
       for (const c of data.concepts) {
@@ -32,7 +34,8 @@ function applicationOf(total: number) {
       }
       if (Object.keys(words).length) storedLabels.set(id, words);
       else storedLabels.delete(id);
-    },
+      return Response.json({ status: { code: 10000 } });
+    }),
   };
   return app;
 }

@@ -2,23 +2,13 @@
 // are stored whenever the tab is closed.
 import { createSubscriber } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
-import type { components } from '../../v2';
+import { label } from '../../calls';
+import type { Schemas } from '../../client';
 
-type Schemas = components['schemas'];
-export type Reason = 'uncertain' | 'different' | 'new';
+export type Reason = Schemas['NextInput']['useful']['why'];
 
 /** A picture to label, and the reason why it was selected. */
-export interface Candidate {
-  readonly id: string;
-  readonly input: Schemas['Input'];
-  readonly useful: { readonly score: number; readonly why: Reason };
-  readonly predicted: readonly { readonly id: string; readonly name: string; readonly value: number }[];
-}
-
-type Answer = {
-  readonly total: number;
-  readonly inputs: (Schemas['Input'] & Pick<Candidate, 'useful' | 'predicted'>)[];
-};
+export type Candidate = Schemas['NextInput'];
 
 const ahead = 20; // number of pictures in one request
 const minRemaining = 5; // number of remaining pictures at which more are requested
@@ -96,17 +86,16 @@ export class Queue {
   };
 
   async #ask(): Promise<void> {
-    const path = `/models/${encodeURIComponent(this.#model)}/next`;
     // Labelled pictures have left the list, and skipped ones are still at its start.
     const passed = this.#state.pictures.filter((p) => !this.#state.labels[p.id]).length;
     try {
       if (!this.#state.isRead) await this.#app.waitForCopy();
-      const answer = await this.#app.call<Answer>('GET', `${path}?page=1&per_page=${passed + ahead}`);
+      const answer = await this.#app.v2.GET('/models/{model_id}/next', {
+        params: { path: { model_id: this.#model }, query: { page: 1, per_page: passed + ahead } },
+      });
       const { pictures, isRead, total } = this.#state;
       const ids = new Set(pictures.map((p) => p.id));
-      const fresh = answer.inputs
-        .filter((input) => !ids.has(input.id))
-        .map((input): Candidate => ({ id: input.id, input, useful: input.useful, predicted: input.predicted }));
+      const fresh = answer.inputs.filter((input) => !ids.has(input.id));
       this.#all = answer.inputs.length < passed + ahead;
       this.#show({
         pictures: [...pictures, ...fresh],
@@ -178,15 +167,11 @@ export class Queue {
     this.#show({ labels: hasLabels ? { ...others, [id]: words } : others });
   }
 
-  async #store(id: string, words: Readonly<Record<string, boolean | null>>): Promise<void> {
-    const all = Object.entries(words);
-    const added = all.flatMap(([concept, value]) => (value === null ? [] : [{ id: concept, value }]));
-    const removed = all.flatMap(([concept, value]) => (value === null ? [{ id: concept }] : []));
-    for (const [concepts, action] of [
-      [removed, 'remove'],
-      [added, 'merge'],
-    ] as const) {
-      if (concepts.length) await this.#app.write('PATCH', '/inputs', { inputs: [{ id, data: { concepts } }], action });
-    }
+  #store(id: string, words: Readonly<Record<string, boolean | null>>): Promise<void> {
+    return label(
+      this.#app.write,
+      id,
+      Object.entries(words).map(([concept, value]) => ({ id: concept, value })),
+    );
   }
 }

@@ -1,31 +1,14 @@
 // The results of a search: the number of matches, their scores, pages of hits, and the hits with the same file as the query.
-import { call } from '../../apiCall';
 import type { Application, By } from '../../application.svelte';
 import { type Clause, ready, type Similar, toQuery } from '../../clauses';
+import { pictureOf } from '../../clauses/pictures';
+import { type Schemas, v2 } from '../../client';
 import { type Notice, withNotices } from '../../notices';
+import type { View } from '../../parts/map/base';
 import type { Place } from '../../parts/map/place';
 
-export interface Hit {
-  readonly score: number;
-  readonly input: {
-    readonly id: string;
-    readonly data: {
-      readonly concepts?: { readonly id: string; readonly name: string; readonly value: number }[];
-      readonly geo?: { readonly geo_point: { readonly latitude: number; readonly longitude: number } };
-    };
-  };
-}
-
-interface HitsAnswer {
-  readonly hits: readonly Hit[];
-}
-
-export interface Scores {
-  readonly from: number; // lower edge of the first bin
-  readonly to: number; // upper edge of the last bin
-  readonly counts: readonly number[];
-  readonly cut_off?: { readonly value: number; readonly source: string; readonly examples: number };
-}
+export type Hit = Schemas['Hit'];
+export type Scores = Schemas['Scores'];
 
 export interface SearchResult {
   readonly matching: number; // number of inputs that match all clauses
@@ -41,7 +24,7 @@ export interface SearchResult {
 export const size = 60;
 
 /** Returns the body of the search request. */
-export function bodyOf(clauses: readonly Clause[], least: number, page = 1): { query: object; pagination: object } {
+export function bodyOf(clauses: readonly Clause[], least: number, page = 1): Schemas['SearchRequest'] {
   return {
     query: { ...toQuery(clauses), ...(least > 0 && { min_score: least }) },
     pagination: { page, per_page: size },
@@ -63,9 +46,8 @@ export async function find(
   leastOf: (scores: Scores) => number,
 ): Promise<SearchResult> {
   await refuse(clauses);
-  const { summary } = await app.call<{ summary: { matching: number; scores?: Scores } }>('POST', '/searches/summary', {
-    query: toQuery(clauses),
-    summary: { scores: { bins } },
+  const { summary } = await app.v2.POST('/searches/summary', {
+    body: { query: toQuery(clauses), summary: { scores: { bins } } },
   });
   const least = summary.scores ? leastOf(summary.scores) : 0;
   const startedAt = performance.now();
@@ -73,7 +55,7 @@ export async function find(
   const ask = withNotices(app.ask, (found) => {
     notices = found;
   });
-  const { hits: first } = await call<HitsAnswer>(ask, 'POST', '/searches', bodyOf(clauses, least));
+  const { hits: first } = await v2(ask).POST('/searches', { body: bodyOf(clauses, least) });
   return { first, least, ms: performance.now() - startedAt, by: app.by, notices, ...summary };
 }
 
@@ -84,24 +66,21 @@ export async function hitsOf(
   least: number,
   page: number,
 ): Promise<readonly Hit[]> {
-  const { hits } = await app.call<HitsAnswer>('POST', '/searches', bodyOf(clauses, least, page));
-  return hits;
+  return (await app.v2.POST('/searches', { body: bodyOf(clauses, least, page) })).hits;
 }
 
 /** The places of the pictures, in the resolution of a map. The world is 512·2^zoom px wide on ours. */
 export async function placesOf(
   app: Application,
   clauses: readonly Clause[],
-  view: { zoom: number; box: readonly number[] },
-): Promise<Place[]> {
+  view: Pick<View, 'zoom' | 'box'>,
+): Promise<readonly Place[]> {
   await refuse(clauses);
   const zoom = Math.max(0, Math.min(24, Math.floor(view.zoom) + 1));
-  const summary = { places: { zoom, box: view.box } };
-  const answer = await app.call<{ summary: { places: Place[] } }>('POST', '/searches/summary', {
-    query: toQuery(clauses),
-    summary,
+  const { summary } = await app.v2.POST('/searches/summary', {
+    body: { query: toQuery(clauses), summary: { places: { zoom, box: view.box } } },
   });
-  return answer.summary.places;
+  return summary.places ?? [];
 }
 
 /** Returns the ids of the inputs with the same file as a picture of the query. */
@@ -114,19 +93,18 @@ export async function sameAs(app: Application, clauses: readonly Clause[]): Prom
   return new Set(lists.flat());
 }
 
-async function same(app: Application, c: Similar): Promise<string[]> {
-  if (c.id) {
-    type Answer = { duplicates: { input: { id: string }; tier: string }[] };
-    const { duplicates } = await app.call<Answer>('GET', `/inputs/${encodeURIComponent(c.id)}/duplicates?per_page=100`);
+async function same(
+  app: Application,
+  { id, dropped, base64 = dropped && pictureOf(dropped) }: Similar,
+): Promise<string[]> {
+  if (id) {
+    const { duplicates } = await app.v2.GET('/inputs/{input_id}/duplicates', {
+      params: { path: { input_id: id }, query: { per_page: 100 } },
+    });
     return duplicates.filter((d) => d.tier === 'same_file').map((d) => d.input.id);
   }
-  const [like] = toQuery([c]).ands as { output: { input: { data: { image: { base64?: string } } } } }[];
-  const { base64 } = like?.output.input.data.image ?? {};
   if (!base64) return [];
   const query = { ands: [{ input: { data: { image: { base64 } } } }] };
-  const { hits } = await app.call<{ hits: Hit[] }>('POST', '/searches', {
-    query,
-    pagination: { page: 1, per_page: 100 },
-  });
+  const { hits } = await app.v2.POST('/searches', { body: { query, pagination: { page: 1, per_page: 100 } } });
   return hits.map((hit) => hit.input.id);
 }

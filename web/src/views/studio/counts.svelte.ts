@@ -1,11 +1,9 @@
 // The numbers of things in an application, for the side bar.
 import type { Application } from '../../application.svelte';
-import type { components } from '../../v2';
+import { countInputs, ownModels } from '../../calls';
 
-type Schemas = components['schemas'];
 const maxInputs = 5000; // maximum number of pictures for the count of the queue, which reads all of them
 const seldom = 10_000; // ms between two counts of the queue
-const page = 200; // own models are listed before all others
 
 export class Counts {
   inputs = $state<number>();
@@ -37,11 +35,10 @@ export class Counts {
 
   async #count(app: Application): Promise<void> {
     try {
-      const { counts } = await app.call<Schemas['CountsAnswer']>('GET', '/inputs/status');
-      const { models } = await app.call<Schemas['ModelsAnswer']>('GET', `/models?per_page=${page}`);
+      const { all } = await countInputs(app.v2);
+      const own = await ownModels(app);
       if (this.#appId !== app.id) return;
-      this.inputs = (counts?.processed ?? 0) + (counts?.to_process ?? 0) + (counts?.errors ?? 0);
-      const own = (models ?? []).filter((model) => model.app_id === app.id);
+      this.inputs = all;
       this.models = own.length;
       await this.#queue(app, own.find((model) => model.output_info.type_ext === 'concept')?.id);
     } catch {
@@ -62,8 +59,8 @@ export class Counts {
       return;
     }
     this.#lastCount = now;
-    const path = `/models/${encodeURIComponent(model)}/next?page=1&per_page=1`;
-    const { total } = await app.call<{ total: number }>('GET', path);
+    const params = { path: { model_id: model }, query: { page: 1, per_page: 1 } };
+    const { total } = await app.v2.GET('/models/{model_id}/next', { params });
     if (this.#appId === app.id) this.next = total || undefined;
   }
 }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fetch } from '../../apiCall';
-import { Calls } from './calls';
+import { label } from '../../calls';
+import { type Fetch, type V2, v2 } from '../../client';
+import { inForce, newest } from './calls';
 
 const ok = { status: { code: 10000, description: 'Ok' } };
 
 /** Returns the calls of a replica with `count` inputs, and the list of its write requests. */
-function copyOf(count: number): { calls: Calls; written: { line: string; body: unknown }[] } {
+function copyOf(count: number): { calls: V2; written: { line: string; body: unknown }[] } {
   const written: { line: string; body: unknown }[] = [];
   const ask: Fetch = async (path, init = {}) => {
     const { pathname, searchParams } = new URL(path, 'http://here');
@@ -27,7 +28,7 @@ function copyOf(count: number): { calls: Calls; written: { line: string; body: u
     }
     return Response.json({ status: { code: 11101, description: 'Resource does not exist' } }, { status: 404 });
   };
-  return { calls: new Calls(ask, 'app'), written };
+  return { calls: v2(ask), written };
 }
 
 test('the newest inputs come first, over the border of a page', async () => {
@@ -37,7 +38,7 @@ test('the newest inputs come first, over the border of a page', async () => {
     [4, ['4', '3', '2']],
     [7, ['7', '6', '5']],
   ] as const) {
-    const { all, inputs } = await copyOf(count).calls.newest(3);
+    const { all, inputs } = await newest(copyOf(count).calls, 3);
     assert.equal(all, count);
     assert.deepEqual(
       inputs.map((input) => input.id),
@@ -50,12 +51,12 @@ test('the newest inputs come first, over the border of a page', async () => {
 
 test('labels are added in one write and removed in another', async () => {
   const { calls, written } = copyOf(1);
-  await calls.label('p', [
-    { id: 'ripe', name: 'Ripe', value: 1 },
+  await label(calls, 'p', [
+    { id: 'ripe', value: 1 },
     { id: 'scab', value: 0 },
     { id: 'old', value: null },
   ]);
-  await calls.label('p', [{ id: 'ripe', value: null }]);
+  await label(calls, 'p', [{ id: 'ripe', value: null }]);
   const patch = (concepts: object[], action: string) => ({
     line: 'PATCH /v2/inputs',
     body: { inputs: [{ id: 'p', data: { concepts } }], action },
@@ -75,7 +76,6 @@ test('labels are added in one write and removed in another', async () => {
 
 test('the object of a conflict may be deleted or missing', async () => {
   const { calls } = copyOf(1);
-  const operation = { writer: '2', seq: 1, at: '', kind: 'input_labels' };
-  assert.deepEqual(await calls.inForce({ ...operation, input_id: 'x' }), { is: 'gone' });
-  assert.deepEqual(await calls.inForce(operation), { is: 'gone' });
+  assert.deepEqual(await inForce(calls, { input_id: 'x' }), { is: 'gone' });
+  assert.deepEqual(await inForce(calls, {}), { is: 'gone' });
 });

@@ -1,4 +1,5 @@
 // Compares the digests of a replica's state and of its origin's. At the same entry of the same log, equal states have equal digests.
+import { clientOf } from '../../client';
 import { Failure } from '../../console';
 import { bytesToHex } from '../look/receipt';
 
@@ -17,16 +18,14 @@ export function compare(local: Digest, remote: Digest): 'equal' | 'differ' | 'el
 
 /** Requests the origin's digest of an application, with an access token. */
 export async function originDigest(app: string, token: string): Promise<Digest> {
-  const headers = {
-    Authorization: `Bearer ${token}`,
-    Accept: 'application/vnd.sightline.sync',
-    'Sync-Protocol': '2',
-  };
-  const query = new URLSearchParams({ app });
-  const answer = await fetch(`/v2/sync/digest?${query}`, { headers, cache: 'no-store' }).catch(() => undefined);
-  if (!answer) throw new Failure(0);
-  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
-  return decodeDigest(new Uint8Array(await answer.arrayBuffer()));
+  const { data, response } = await clientOf(fetch).GET('/sync/digest', {
+    params: { query: { app }, header: { 'Sync-Protocol': '2' } },
+    headers: { Authorization: `Bearer ${token}`, Accept: 'application/vnd.sightline.sync' },
+    cache: 'no-store',
+    parseAs: 'arrayBuffer',
+  });
+  if (!data) throw new Failure(response.status, { description: response.statusText });
+  return decodeDigest(new Uint8Array(data));
 }
 
 /** Decodes a message Digest (sync/README.md). */

@@ -26,7 +26,7 @@ export const operationName = (o: Operation): string => kinds[o.kind]?.() ?? m.op
 
 /** Returns the labels that an operation adds or removes; an empty list for operations without labels. */
 export const labelsOf = (o: Operation): readonly Label[] =>
-  o.kind === 'input_labels' || o.kind === 'input_create' ? (o.content?.concepts ?? []) : [];
+  o.kind === 'input_labels' || o.kind === 'input_create' ? (o.content.concepts ?? []) : [];
 
 const verdicts: Readonly<Record<string, () => string>> = {
   superseded: () => m.verdict_superseded(),

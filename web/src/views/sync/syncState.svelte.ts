@@ -1,23 +1,23 @@
 // The contents of /sync except an application's status: its newest pictures, its concepts and its models. They are read while that page is
 // open, and at each change. The page works the same with a replica on this device and with an edge.
 import type { Application } from '../../application.svelte';
+import { label, ownModels } from '../../calls';
+import type { V2 } from '../../client';
 import { coalesce } from '../../coalesce';
-import type { Conflict, Content, Operation } from '../../operations';
-import type { Outbox } from '../../outbox.svelte';
+import type { Conflict, Outbox } from '../../outbox.svelte';
 import type { MarkKind } from '../../syncMarks';
-import { Calls, type Input, type Model } from './calls';
+import { addAgain, type Input, inForce, newest, type Operation, ownConcepts } from './calls';
 
 const more = 24; // number of pictures that each press of "more" adds
 
 export abstract class SyncState {
-  readonly calls: Calls;
   readonly #application: Application;
   readonly #outbox: Outbox;
 
   inputs = $state.raw<readonly Input[]>([]); // the newest, newest first
   count = $state(0); // number of all inputs
   concepts = $state.raw<readonly { id: string; name: string }[]>([]);
-  models = $state.raw<readonly Model[]>([]);
+  models = $state.raw<readonly { id: string; name: string }[]>([]);
   isRead = $state(false); // whether all these were read
   failure = $state.raw<unknown>();
   #limit = more;
@@ -26,7 +26,6 @@ export abstract class SyncState {
   constructor(application: Application, outbox: Outbox) {
     this.#application = application;
     this.#outbox = outbox;
-    this.calls = new Calls(outbox.ask, application.id);
   }
 
   /** Whether the host is open, so that reads work. */
@@ -57,6 +56,7 @@ export abstract class SyncState {
   get offline() {
     return this.#outbox.offline;
   }
+  inForce = (c: Conflict) => inForce(this.#outbox.v2, c);
   dismiss = (c: Conflict) => this.#outbox.dismiss(c);
   address = (path: string) => this.#application.address(path);
 
@@ -68,16 +68,17 @@ export abstract class SyncState {
   /** Returns the name of an operation's subject. */
   nameOf(o: Operation): string {
     const id = o.input_id ?? o.model_id ?? o.concept_id ?? '';
-    return this.#names.get(id) ?? o.content?.name ?? id;
+    return this.#names.get(id) ?? o.content.name ?? id;
   }
 
   /** Reads everything that is shown. Pending operations are read after their subjects, so that nothing new looks confirmed. */
   refresh = coalesce(async () => {
     if (!this.reads) return; // it is not open
     try {
-      const { all, inputs } = await this.calls.newest(this.#limit);
-      const concepts = await this.calls.concepts();
-      const models = await this.calls.models();
+      const { v2 } = this.#outbox;
+      const { all, inputs } = await newest(v2, this.#limit);
+      const concepts = await ownConcepts(v2, this.#application.id);
+      const models = await ownModels({ id: this.#application.id, v2 });
       await this.#outbox.refresh();
       for (const one of [...models, ...concepts, ...inputs]) if (one.name) this.#names.set(one.id, one.name);
       Object.assign(this, { count: all, inputs, concepts, models, failure: this.#outbox.failure });
@@ -94,9 +95,9 @@ export abstract class SyncState {
   }
 
   /** Runs writes at the host, and then reads and shows the results. */
-  async write(work: (calls: Calls) => Promise<void>): Promise<void> {
+  async write(work: (v2: V2) => Promise<unknown>): Promise<void> {
     try {
-      await work(this.calls);
+      await work(this.#outbox.v2);
     } finally {
       await this.refresh();
       this.#application.changes++;
@@ -104,14 +105,16 @@ export abstract class SyncState {
   }
 
   /** Repeats a conflict's operation as a new write; undefined if its subject no longer exists. */
-  again(c: Conflict): ((calls: Calls) => Promise<void>) | undefined {
-    const { kind, input_id: input, concept_id: concept, content = {} } = c;
-    if (kind === 'input_create' && content.hosted)
-      return (calls) => calls.addAgain(pathOf(content), content, freshId());
-    if (kind === 'concept_name' && concept && content.name) return (calls) => calls.name(concept, content.name ?? '');
-    if (!input || c.verdict === 'gone') return undefined;
-    if (kind === 'input_labels' && content.concepts) return (calls) => calls.label(input, content.concepts ?? []);
-    if (kind === 'input_delete') return (calls) => calls.remove(input);
+  again(c: Conflict): ((v2: V2) => Promise<unknown>) | undefined {
+    const { kind, input_id, concept_id, content } = c;
+    const { name, concepts } = content;
+    if (kind === 'input_create' && content.hosted) return (v2) => addAgain(v2, this.#outbox.ask, content, freshId());
+    if (kind === 'concept_name' && concept_id && name)
+      return (v2) => v2.PATCH('/concepts', { body: { concepts: [{ id: concept_id, name }], action: 'overwrite' } });
+    if (!input_id || c.verdict === 'gone') return undefined;
+    const labels = concepts?.map(({ id, value }) => ({ id, value: value === null ? null : Boolean(value) }));
+    if (kind === 'input_labels' && labels) return (v2) => label(v2, input_id, labels);
+    if (kind === 'input_delete') return (v2) => v2.DELETE('/inputs/{input_id}', { params: { path: { input_id } } });
     return undefined;
   }
 }
@@ -119,9 +122,4 @@ export abstract class SyncState {
 /** Returns a unique id. */
 export function freshId(): string {
   return crypto.randomUUID().replaceAll('-', '');
-}
-
-/** Returns the path of the picture that an operation added. */
-export function pathOf(content: Content): string {
-  return content.hosted ? new URL(content.hosted, 'http://here').pathname : '';
 }
