@@ -40,7 +40,7 @@ async function load(address: string): Promise<World> {
   const topology: Topology<{ countries: GeometryCollection }> = await answer.json();
   const { countries } = topology.objects;
   return {
-    land: feature(topology, countries) as FeatureCollection<Polygon | MultiPolygon>,
+    land: feature(topology, countries) as FeatureCollection<Polygon | MultiPolygon>, // the file has only polygons
     coast: mesh(topology, countries, (a, b) => a === b),
     border: mesh(topology, countries, (a, b) => a !== b),
   };
