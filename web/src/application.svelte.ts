@@ -5,8 +5,9 @@
 //                                └─▶ otherwise the server of these pages: the origin or an edge
 
 import { untrack } from 'svelte';
+import type { FetchOptions } from '../runtime/src/index';
 import { revoke } from './blobs';
-import { bytesAt, type Fetch, inputPath, v2 } from './client';
+import { bytesAt, type Fetch, inputPath, overHTTP, v2 } from './client';
 import { apps, Failure, pageToken, soon } from './console';
 import type { EdgeStatus } from './edgeStatus.svelte';
 import { loadWords } from './i18n.svelte';
@@ -132,7 +133,7 @@ export class Application {
   /** The calls of /v2 that change something. The sync mark of the change exists before the views read again. */
   readonly write = v2((path, init) => this.#send(path, init));
 
-  async #ask(path: string, init?: RequestInit): Promise<SourcedAnswer> {
+  async #ask(path: string, init?: FetchOptions): Promise<SourcedAnswer> {
     const offlineCopy = this.#storedCopy;
     if (offlineCopy && !this.copy) await waitForSession();
     const alone = this.copy
@@ -156,7 +157,7 @@ export class Application {
     }
   }
 
-  async #send(path: string, init?: RequestInit): Promise<Response> {
+  async #send(path: string, init?: FetchOptions): Promise<Response> {
     let isLocal = false; // whether the replica answered
     try {
       const answered = await untrack(() => this.#ask(path, init));
@@ -221,14 +222,14 @@ export class Application {
   }
 
   /** Whether the replica answers a call: it has received what this page has seen, or no other host can answer. */
-  #answers(copy: Replica, path: string, init?: RequestInit): boolean {
+  #answers(copy: Replica, path: string, init?: FetchOptions): boolean {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
     if (copy.isOfflineByChoice) return true;
     if (copy.isComplete && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // no other host can answer
     return copy.creates(path) || (copy.has(this.#lastWrite) && (copy.offline || !fetches(path, init)));
   }
 
-  async #askReplica(copy: Replica, path: string, init?: RequestInit): Promise<SourcedAnswer> {
+  async #askReplica(copy: Replica, path: string, init?: FetchOptions): Promise<SourcedAnswer> {
     const answer = await copy.device.ask(path, init);
     this.by = 'device';
     return { answer, by: 'device' };
@@ -243,7 +244,7 @@ export class Application {
     return id && (copy.app.eager || this.offline) ? copy.pictureOf(decodeURIComponent(id)) : undefined;
   }
 
-  async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {
+  async #away(path: string, init?: FetchOptions): Promise<SourcedAnswer> {
     await waitForSession(); // the session reports whether the server is an edge, which needs other credentials
     const pastedKey = pastedKeyFor(this.id)?.authorization;
     const authorizationHeader = new Headers(init?.headers).get('Authorization') ?? pastedKey;
@@ -416,20 +417,21 @@ export class Application {
 }
 
 /** Sends a request to the server of these pages. It rejects with a Failure of status 0 if the server is unreachable. */
-async function fetchAuthorized(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
+async function fetchAuthorized(path: string, init: FetchOptions | undefined, authorization: string): Promise<Response> {
   const headers = new Headers(init?.headers);
   headers.set('Authorization', authorization);
   if (edge()) headers.set('X-Sightline-Page', '1'); // a page's reads do not count as calls of the key
   const reach = () =>
-    fetch(path, { ...init, headers }).catch((failure) => {
+    overHTTP(fetch)(path, { ...init, headers }).catch((failure) => {
       throw failure instanceof TypeError ? new Failure(0) : failure;
     });
   return withRetry(reach, init?.method); // a page with many writes or pictures can exceed the rate limit of a key or a network
 }
 
 /** Whether the host that answers a call must download a picture from another server. A browser usually may not do so. */
-function fetches(path: string, init?: RequestInit): boolean {
-  if (init?.method !== 'POST' || typeof init.body !== 'string' || path.startsWith('/v2/sync')) return false;
+function fetches(path: string, init?: FetchOptions): boolean {
+  if (init?.method !== 'POST' || init.files || typeof init.body !== 'string' || path.startsWith('/v2/sync'))
+    return false;
   return /"url":\s*"https?:/.test(init.body);
 }
 

@@ -1,5 +1,6 @@
 // The calls of /v2 that several pages make.
 import type { Application } from './application.svelte';
+import { base64Of } from './blobs';
 import type { Schemas, V2 } from './client';
 import { Failure } from './console';
 import type { LanguageCode } from './languages';
@@ -69,14 +70,14 @@ export async function train(v2: V2, model: string, pause: () => Promise<void>): 
  */
 export async function addPicture(
   v2: V2,
-  { id, name, base64 }: { id: string; name: string; base64: string },
+  { id, name, blob }: { id: string; name: string; blob: Blob },
   concept?: string,
 ): Promise<Schemas['InputItem'] | undefined> {
   const metadata = name ? { name } : undefined;
   const concepts = concept ? [{ id: concept, value: 1 as const }] : undefined;
+  const image = { base64: await base64Of(blob) };
   try {
-    const body = { inputs: [{ id, data: { image: { base64 }, metadata, concepts } }] };
-    return (await v2.POST('/inputs', { body })).inputs[0];
+    return (await v2.POST('/inputs', { body: { inputs: [{ id, data: { image, metadata, concepts } }] } })).inputs[0];
   } catch (failure) {
     if (!(failure instanceof Failure && existsCodes.includes(failure.code))) throw failure;
     return undefined;

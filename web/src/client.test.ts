@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Fetch, v2 } from './client';
+import './blobs.testkit';
+import { type Fetch, fileUrl, overHTTP, v2 } from './client';
 import { Failure } from './console';
 
 /** Returns the calls of a host that always gives one answer, and its last request. */
@@ -31,6 +32,29 @@ test('a call sends its parameters, its body, its key and its options', async () 
   const bodySerializer = () => '{"inputs":[{"id":"a","data":{"metadata":{"n":1.0}}}]}';
   await host.PATCH('/inputs', { body: { inputs: [] }, bodySerializer });
   assert.equal(last.init?.body, bodySerializer());
+});
+
+test('the runtime gets a file next to the body, and a host over HTTP gets it as base64', async () => {
+  const sent: Parameters<Fetch>[1][] = [];
+  const ask: Fetch = async (_, init) => {
+    sent.push(init);
+    return Response.json(ok);
+  };
+  const file = new Blob(['\x01\x02\x03']);
+  for (const host of [v2(ask), v2(overHTTP(ask))])
+    await host.POST('/models/{model_id}/outputs', {
+      params: { path: { model_id: 'm' } },
+      body: { inputs: [{ data: { image: { url: fileUrl, crop: [0, 0, 1, 1] } } }] },
+      files: { [fileUrl]: file },
+    });
+  assert.deepEqual(sent[0]?.files, { [fileUrl]: file });
+  assert.equal(sent[0]?.body, `{"inputs":[{"data":{"image":{"url":"${fileUrl}","crop":[0,0,1,1]}}}]}`);
+  assert.equal(sent[1]?.files, undefined);
+  assert.equal(sent[1]?.body, '{"inputs":[{"data":{"image":{"base64":"AQID","crop":[0,0,1,1]}}}]}');
+  const again = sent[0]; // an application sends the options of a call again to another host, or with another token
+  await overHTTP(ask)('/', again);
+  await ask('/', again);
+  assert.deepEqual([sent[2]?.body, sent[3]?.files], [sent[1]?.body, { [fileUrl]: file }]);
 });
 
 test('items with errors are a failure, unless the call accepts them', async () => {

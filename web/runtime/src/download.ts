@@ -30,11 +30,20 @@ const answered = (reason: string, passing = false): Download => ({
 const tooLarge = (limits: Limits): Download =>
   limits.tooLarge ? { failed: limits.tooLarge } : answered(`it has more than ${limits.bytes} bytes`);
 
-/** Returns the caller's file, if it is within the limit and not empty. */
+const unreadable = { failed: { error: codes.corrupt, text: 'could not read the file' } };
+
+/** Returns the caller's file, if it is within the limit and not empty. Its failures do not advise to check a URL, as those of downloads do. */
 export function fromFile(file: Blob, limits = pictureLimits): Download {
-  if (file.size > limits.bytes) return tooLarge(limits);
-  return file.size ? { data: file, contentType: file.type } : permanentFailure;
+  if (file.size > limits.bytes) return { failed: limits.tooLarge ?? { error: codes.tooLarge } };
+  return file.size ? { data: file, contentType: file.type } : unreadable;
 }
+
+/** Returns the bytes of a file. The browser refuses to read a file that has changed since the user chose it. */
+export const bytesOf = (file: Blob): Promise<Uint8Array | { failed: Result }> =>
+  file.arrayBuffer().then(
+    (bytes) => new Uint8Array(bytes),
+    () => unreadable,
+  );
 
 /** Downloads a file without cookies. By default the limits are those of pictures. It never rejects. */
 export async function download(address: string, signal?: AbortSignal, limits = pictureLimits): Promise<Download> {

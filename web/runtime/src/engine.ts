@@ -9,7 +9,7 @@
 // The instance computes in this thread, one call after another. If the instance dies, the engine opens another one on the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
-import { download, fromFile, type Limits } from './download.ts';
+import { bytesOf, download, fromFile, type Limits } from './download.ts';
 import type { FilmFrame, FilmProgress, Films } from './film.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
@@ -265,7 +265,8 @@ export class Engine {
     const content = await this.#data(job, signal, files);
     if ('failed' in content) return content.failed;
     const { contentType } = content;
-    const data = content.data instanceof Blob ? new Uint8Array(await content.data.arrayBuffer()) : content.data;
+    const data = content.data instanceof Blob ? await bytesOf(content.data) : content.data;
+    if (!(data instanceof Uint8Array)) return data.failed;
     const result = await this.#o.pool.run(job, data, lane, signal);
     if (job.keep && !result.error) {
       result.picture = data;

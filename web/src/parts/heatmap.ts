@@ -1,22 +1,27 @@
 // A heatmap shows where a concept was found in a picture. It is a grid of weights, one for each part of the picture.
 
-import type { Schemas, V2 } from '../client';
+import { fileUrl, type Schemas, type V2 } from '../client';
 
 /** The heatmap of a concept in a picture. */
 export interface Heatmap extends Omit<Schemas['Activations'], 'concepts'> {
   readonly values: readonly number[]; // row by row, 0 to 1
 }
 
-/** Returns heatmaps that show where a model sees concepts in a picture or in a stored input, by the ids of the concepts. */
+/**
+ * Returns heatmaps that show where a model sees concepts in a picture, by the ids of the concepts. picture: its bytes, or the id of a
+ * stored input.
+ */
 export async function readHeatmaps(
   v2: V2,
   model: string,
-  input: Schemas['ActivationsRequest']['inputs'][number],
+  picture: Blob | string,
   concepts: readonly string[],
 ): Promise<Map<string, Heatmap>> {
+  const isStored = typeof picture === 'string';
   const { outputs } = await v2.POST('/models/{model_id}/activations', {
     params: { path: { model_id: model } },
-    body: { inputs: [input], concepts },
+    body: { inputs: [isStored ? { id: picture } : { data: { image: { url: fileUrl } } }], concepts },
+    files: isStored ? {} : { [fileUrl]: picture },
   });
   const [output] = outputs;
   if (!output?.activations) return new Map();

@@ -38,6 +38,21 @@ way(async (step) => {
     }
   });
 
+  await step('The runtime predicts for a picture that the program passes as a file', async () => {
+    const url = 'http://file.invalid/';
+    const ask = async (...parts) => {
+      const body = JSON.stringify({ inputs: [{ data: { image: { url } } }] });
+      const options = { method: 'POST', body, files: { [url]: new Blob(parts) } };
+      const { outputs } = await (await s.fetch(`/v2/models/${general}/outputs`, options)).json();
+      return outputs[0];
+    };
+    for (const { name, data } of stills)
+      same((await ask(data)).data.concepts, (await predict('image', data)).concepts, `concepts of ${name}`);
+    const [empty, large] = [await ask(), await ask(new Uint8Array(64_000_001))];
+    same([empty.status.code, empty.status.details], [30300, 'could not read the file'], 'status of an empty file');
+    same(large.status.code, 30105, 'status of more than 64 MB');
+  });
+
   await step('The runtime predicts for an animation, and for a picture as a video', async () => {
     const { code, details, frames } = await predict('video', animation);
     same(code, 10000, details);

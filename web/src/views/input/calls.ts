@@ -2,7 +2,7 @@
 
 import type { Application } from '../../application.svelte';
 import { code, fileName, general } from '../../calls';
-import { bytesAt, type Schemas, v2 } from '../../client';
+import { bytesAt, fileUrl, type Schemas, v2 } from '../../client';
 import { type Json, at as memberAt, parse } from '../../parts/json';
 
 export type Concept = Schemas['ConceptValue'];
@@ -61,11 +61,10 @@ export async function predict(
   version_id: string,
   hosted: string,
 ): Promise<readonly Concept[]> {
-  const { base64Of } = await import('../look/pictures');
-  const base64 = await base64Of(await bytesAt(app.ask, hosted));
   const { outputs } = await app.v2.POST('/models/{model_id}/versions/{version_id}/outputs', {
     params: { path: { model_id, version_id } },
-    body: { inputs: [{ data: { image: { base64 } } }] },
+    body: { inputs: [{ data: { image: { url: fileUrl } } }] },
+    files: { [fileUrl]: await bytesAt(app.ask, hosted) },
   });
   return outputs[0]?.data.concepts ?? [];
 }

@@ -23,7 +23,7 @@ export function heatmaps(app: Application, input: string, hot: HeatSelection): P
   const key = JSON.stringify([app.id, input, hot.model, conceptIds]);
   let found = cache.get(key);
   if (!found) {
-    found = readHeatmaps(app.v2, hot.model, { id: input }, conceptIds);
+    found = readHeatmaps(app.v2, hot.model, input, conceptIds);
     cache.set(key, found);
     found.catch(() => cache.delete(key));
     for (const oldest of cache.keys()) {

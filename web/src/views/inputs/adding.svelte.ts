@@ -1,12 +1,12 @@
 // Adds pictures to an application. It reads, hashes and sends a few at a time, and continues while the person visits other pages.
 
 import type { Application } from '../../application.svelte';
+import { base64Of } from '../../blobs';
 import { countInputs, existsCodes } from '../../calls';
 import type { Schemas, V2 } from '../../client';
 import { Failure } from '../../console';
 import { memoByKey } from '../../memo';
 import { messageOf } from '../../problem';
-import { base64Of } from '../look/pictures';
 import { placeOf } from '../look/place';
 import { bytesToHex } from '../look/receipt';
 import { add, hashes, hashOf, type Item, isDone, mostInputs, patch } from './calls';

@@ -2,20 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
+import '../../blobs.testkit';
 import { v2 } from '../../client';
 import { Adding } from './adding.svelte';
 import type { Source } from './sources';
-
-// The part of the browser's FileReader that the pages use.
-class Reader {
-  result = '';
-  onload = () => {};
-  async readAsDataURL(blob: Blob) {
-    this.result = `data:;base64,${Buffer.from(await blob.arrayBuffer()).toString('base64')}`;
-    this.onload();
-  }
-}
-globalThis.FileReader = Reader as unknown as typeof FileReader;
 
 const answer = (body: object) => Response.json({ status: { code: 10000 }, ...body });
 const duplicate = (tier: string) => answer({ duplicates: [{ input: { id: 'older' }, tier }] });

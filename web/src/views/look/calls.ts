@@ -1,9 +1,10 @@
 // The calls of /v2 by this page. The host is an argument: the runtime on this device, or a server to compare with.
 import { addPicture, code, existsCodes, fileName, hostedPath, train } from '../../calls';
-import { listAll, type Schemas, type V2 } from '../../client';
+import { fileUrl, listAll, type Schemas, type V2 } from '../../client';
 import { Failure } from '../../console';
 import type { LanguageCode } from '../../languages';
 import { type Heatmap, readHeatmaps } from '../../parts/heatmap';
+import type { Picture } from './pictures';
 
 export type Concept = Pick<Schemas['ConceptValue'], 'id' | 'name' | 'value'> & { readonly hex?: string }; // hex: of a colour
 
@@ -43,39 +44,40 @@ export class Calls {
   }
 
   /** Returns the predictions of a model for a picture, the likeliest first. Names are in the language, if the model has it. */
-  async predict(model: string, base64: string, language?: LanguageCode): Promise<readonly Concept[]> {
-    return (await this.#output(model, base64, language)).concepts ?? [];
+  async predict(model: string, picture: Blob, language?: LanguageCode): Promise<readonly Concept[]> {
+    return (await this.#output(model, picture, language)).concepts ?? [];
   }
 
   /** Returns the colours of a picture, the most frequent first. Each has the name of the nearest colour with a name. */
-  async colors(base64: string): Promise<Concept[]> {
-    const { colors = [] } = await this.#output(color, base64);
+  async colors(picture: Blob): Promise<Concept[]> {
+    const { colors = [] } = await this.#output(color, picture);
     return colors.map(({ raw_hex, w3c, value }) => ({ id: raw_hex, name: w3c.name, value, hex: raw_hex }));
   }
 
   /** Returns heatmaps that show where a model sees concepts in a picture, by the ids of the concepts. */
-  heatmaps(model: string, base64: string, concepts: readonly string[]): Promise<Map<string, Heatmap>> {
-    return readHeatmaps(this.#v2, model, { data: { image: { base64 } } }, concepts);
+  heatmaps(model: string, picture: Blob, concepts: readonly string[]): Promise<Map<string, Heatmap>> {
+    return readHeatmaps(this.#v2, model, picture, concepts);
   }
 
   /** Returns the embedding of a picture. */
-  async embed(base64: string): Promise<readonly number[]> {
-    return (await this.#output(embedder, base64)).embeddings?.[0]?.vector ?? [];
+  async embed(picture: Blob): Promise<readonly number[]> {
+    return (await this.#output(embedder, picture)).embeddings?.[0]?.vector ?? [];
   }
 
-  async #output(model: string, base64: string, language?: LanguageCode): Promise<Schemas['OutputData']> {
+  async #output(model: string, picture: Blob, language?: LanguageCode): Promise<Schemas['OutputData']> {
     const { outputs } = await this.#v2.POST('/models/{model_id}/outputs', {
       params: { path: { model_id: model } },
       body: {
-        inputs: [{ data: { image: { base64 } } }],
+        inputs: [{ data: { image: { url: fileUrl } } }],
         model: language && { output_info: { output_config: { language } } },
       },
+      files: { [fileUrl]: picture },
     });
     return outputs[0]?.data ?? {};
   }
 
   /** Stores a picture under its id, with a label if `concept` is given. If the picture exists, this only adds the label. */
-  async save(p: { id: string; name: string; base64: string }, concept?: string): Promise<StoredPicture> {
+  async save(p: Pick<Picture, 'id' | 'name' | 'blob'>, concept?: string): Promise<StoredPicture> {
     const added = await addPicture(this.#v2, p, concept);
     if (added) return storedPicture(added);
     return concept ? this.label(p.id, concept) : this.picture(p.id);
@@ -113,9 +115,12 @@ export class Calls {
   }
 
   /** Returns the stored pictures that are most similar to this one, the most similar first. */
-  async findSimilar(base64: string, limit: number): Promise<Hit[]> {
-    const query = { ands: [{ output: { input: { data: { image: { base64 } } } } }] };
-    const { hits } = await this.#v2.POST('/searches', { body: { query, pagination: { page: 1, per_page: limit } } });
+  async findSimilar(picture: Blob, limit: number): Promise<Hit[]> {
+    const query = { ands: [{ output: { input: { data: { image: { url: fileUrl } } } } }] };
+    const { hits } = await this.#v2.POST('/searches', {
+      body: { query, pagination: { page: 1, per_page: limit } },
+      files: { [fileUrl]: picture },
+    });
     return hits.map(({ input, score }) => ({ id: input.id, score }));
   }
 

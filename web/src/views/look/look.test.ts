@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { type Fetch, v2 } from '../../client';
+import '../../blobs.testkit';
+import { type Fetch, fileUrl, v2 } from '../../client';
 import { Failure } from '../../console';
 import { lately, type ProgressMark, rate, secondsLeft } from '../../progress';
 import { Calls, customModel } from './calls';
@@ -36,6 +37,7 @@ function answers(...all: [number, object][]): {
   return { ask, requests };
 }
 
+const picture = new Blob(['x']);
 const ok = { status: { code: 10000, description: 'Ok' } };
 const version = (code: number) =>
   [200, { ...ok, model_version: { id: 'v', status: { code, description: 'd' } } }] as [number, object];
@@ -46,18 +48,18 @@ test('a prediction requests its language only if the model has languages', async
     [200, { ...ok, outputs: [{ data: { concepts } }] }],
     [200, { ...ok, outputs: [{ data: {} }] }],
   );
-  assert.deepEqual(await new Calls(v2(ask, 'k')).predict('g', 'AA==', 'de'), concepts);
-  assert.deepEqual(await new Calls(v2(ask)).predict(customModel, 'AA=='), []);
+  assert.deepEqual(await new Calls(v2(ask, 'k')).predict('g', picture, 'de'), concepts);
+  assert.deepEqual(await new Calls(v2(ask)).predict(customModel, picture), []);
   assert.deepEqual(requests, [
     {
       line: 'POST /v2/models/g/outputs',
       body: {
-        inputs: [{ data: { image: { base64: 'AA==' } } }],
+        inputs: [{ data: { image: { url: fileUrl } } }],
         model: { output_info: { output_config: { language: 'de' } } },
       },
       key: 'Key k',
     },
-    { line: 'POST /v2/models/taught/outputs', body: { inputs: [{ data: { image: { base64: 'AA==' } } }] }, key: null },
+    { line: 'POST /v2/models/taught/outputs', body: { inputs: [{ data: { image: { url: fileUrl } } }] }, key: null },
   ]);
 });
 
@@ -70,16 +72,16 @@ test('a failure has the status of the picture if the answer has one', async () =
     [[502, {}], 502, 0],
   ];
   for (const [answer, status, code] of cases) {
-    await assert.rejects(new Calls(v2(answers(answer).ask)).embed(''), (failure) => {
+    await assert.rejects(new Calls(v2(answers(answer).ask)).embed(picture), (failure) => {
       assert.ok(failure instanceof Failure);
       assert.deepEqual([failure.status, failure.code], [status, code]);
       return true;
     });
   }
   const unreached = new Calls(v2(() => Promise.reject(new TypeError('fetch failed'))));
-  await assert.rejects(unreached.embed(''), (failure) => failure instanceof Failure && failure.status === 0);
+  await assert.rejects(unreached.embed(picture), (failure) => failure instanceof Failure && failure.status === 0);
   const ended = new Calls(v2(() => Promise.reject(new Error('the runtime was closed'))));
-  await assert.rejects(ended.embed(''), /closed/);
+  await assert.rejects(ended.embed(picture), /closed/);
 });
 
 test('a picture that is already stored only gets its concept', async () => {
@@ -97,7 +99,7 @@ test('a picture that is already stored only gets its concept', async () => {
       }),
     },
   });
-  const bee = { id: 'p', name: 'Bee', base64: 'AA==' };
+  const bee = { id: 'p', name: 'Bee', blob: picture };
   const labelled = answers(existsAnswer, [200, { ...ok, inputs: [input('taught-2')] }]);
   assert.deepEqual(await new Calls(v2(labelled.ask)).save(bee, 'taught-2'), {
     id: 'p',
@@ -196,11 +198,11 @@ test('a receipt has the parts on which the hosts agree, in English', async () =>
       [200, { ...ok, outputs: [{ data: { concepts: concepts(app_id) } }] }],
     );
   const device = place(null);
-  const one = await createReceipt(new Calls(v2(device.ask)), 'AA==');
-  const other = await createReceipt(new Calls(v2(place('main').ask)), 'AA==');
-  const off = await createReceipt(new Calls(v2(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask)), 'AA==');
+  const one = await createReceipt(new Calls(v2(device.ask)), picture);
+  const other = await createReceipt(new Calls(v2(place('main').ask)), picture);
+  const off = await createReceipt(new Calls(v2(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask)), picture);
   assert.deepEqual(device.requests[1]?.body, {
-    inputs: [{ data: { image: { base64: 'AA==' } } }],
+    inputs: [{ data: { image: { url: fileUrl } } }],
     model: { output_info: { output_config: { language: 'en' } } },
   });
   assert.ok(receiptsMatch(one, other));

@@ -117,18 +117,18 @@ export class LookState {
     this.failure = undefined;
     this.#clearHeatmaps();
     try {
-      const predictions = await this.predict(p.base64);
+      const predictions = await this.predict(p.blob);
       if (round !== this.#round) return;
       this.predictions = predictions;
       if (this.interimHost) return; // the rest waits for the recogniser: each call would send the picture again
       for (const language of this.nameLanguages) {
         if (predictions.model !== 'general' || language in (this.predictions?.names ?? {})) continue;
-        const names = namesOf(await this.calls.predict(general, p.base64, language));
+        const names = namesOf(await this.calls.predict(general, p.blob, language));
         if (round !== this.#round) return;
         this.predictions = { ...predictions, names: { ...this.predictions.names, [language]: names } };
       }
       if (!this.colors.length) {
-        const colors = predictions.model === 'color' ? predictions.concepts : await this.calls.colors(p.base64);
+        const colors = predictions.model === 'color' ? predictions.concepts : await this.calls.colors(p.blob);
         if (round !== this.#round) return;
         this.colors = colors;
       }
@@ -141,20 +141,20 @@ export class LookState {
   }
 
   /** Returns the predictions of the selected model for a picture, in the main language. */
-  async predict(base64: string): Promise<Predictions> {
+  async predict(picture: Blob): Promise<Predictions> {
     const model = this.model;
     const [language] = this.nameLanguages;
     const startedAt = performance.now();
     const host = model.startsWith('app/') ? this.appHost : model === 'own' ? undefined : this.interimHost;
-    const concepts = await this.#predict(model, base64, language);
+    const concepts = await this.#predict(model, picture, language);
     const by = host?.answeredBy() ?? 'device';
     return { model, concepts, names: { [language]: namesOf(concepts) }, ms: performance.now() - startedAt, by };
   }
 
-  #predict(model: string, base64: string, language: LanguageCode): Promise<readonly Concept[]> {
-    if (model === 'color') return (this.interimHost?.calls ?? this.calls).colors(base64);
+  #predict(model: string, picture: Blob, language: LanguageCode): Promise<readonly Concept[]> {
+    if (model === 'color') return (this.interimHost?.calls ?? this.calls).colors(picture);
     const [calls, id] = this.#hostOf(model);
-    return calls.predict(id, base64, model === 'general' ? language : undefined);
+    return calls.predict(id, picture, model === 'general' ? language : undefined);
   }
 
   /** Returns the host of a model, and the id of the model there. */
@@ -200,7 +200,7 @@ export class LookState {
     const others = predictions.concepts.map((c) => c.id).filter((other) => other !== id && !this.heatmaps.has(other));
     const [calls, model] = this.#hostOf(predictions.model);
     this.#heatmapRequest = calls
-      .heatmaps(model, p.base64, [id, ...others].slice(0, maxHeatmaps))
+      .heatmaps(model, p.blob, [id, ...others].slice(0, maxHeatmaps))
       .then(
         (found) => {
           if (p === this.currentPicture && predictions.model === this.predictions?.model)
@@ -227,7 +227,7 @@ export class LookState {
     const sought = ++this.#searchRound;
     let [hits, failure]: [readonly Hit[] | undefined, unknown] = [undefined, undefined];
     try {
-      if (p && this.pictures.all.length) hits = await this.calls.findSimilar(p.base64, 24);
+      if (p && this.pictures.all.length) hits = await this.calls.findSimilar(p.blob, 24);
     } catch (error) {
       failure = error;
     }

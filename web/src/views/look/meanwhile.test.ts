@@ -6,7 +6,7 @@ import { Calls } from './calls';
 import { LookState } from './lookState.svelte';
 import type { Picture } from './pictures';
 
-const picture: Picture = { id: 'p', name: 'p', blob: new Blob(['x']), base64: 'AA==', url: 'blob:p' };
+const picture: Picture = { id: 'p', name: 'p', blob: new Blob(['x']), url: 'blob:p' };
 const answer = (name: string) =>
   Response.json({ status: { code: 10000 }, outputs: [{ data: { concepts: [{ id: 'ai_1', name, value: 0.9 }] } }] });
 

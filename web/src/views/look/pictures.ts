@@ -10,31 +10,16 @@ export interface Picture {
   readonly id: string; // the first half of its SHA-256 in hex: the same file is the same picture
   readonly name: string;
   readonly blob: Blob;
-  readonly base64: string;
   readonly url: string; // for an img; ends with revoke
 }
 
 /** Reads a picture's bytes. */
 export async function readPicture(blob: Blob, name: string): Promise<Picture> {
-  const [shown, hash, base64] = await Promise.all([
+  const [shown, hash] = await Promise.all([
     upright(blob),
     blob.arrayBuffer().then((bytes) => crypto.subtle.digest('SHA-256', bytes)),
-    base64Of(blob),
   ]);
-  return { id: bytesToHex(hash).slice(0, 32), name, blob, base64, url: URL.createObjectURL(shown) };
-}
-
-/** Returns the bytes in base64. FileReader is the fastest encoder that all browsers have. */
-export function base64Of(blob: Blob): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onerror = () => reject(reader.error);
-    reader.onload = () => {
-      const url = String(reader.result);
-      resolve(url.slice(url.indexOf(',') + 1));
-    };
-    reader.readAsDataURL(blob);
-  });
+  return { id: bytesToHex(hash).slice(0, 32), name, blob, url: URL.createObjectURL(shown) };
 }
 
 /** Cuts a part out of a picture, without loss if the browser draws it. The edges are shares of the height and width. */

@@ -9,11 +9,11 @@ export interface Receipt {
 }
 
 /** Requests the embedding and the answer, and hashes both: JSON as text, so every digit counts. */
-export async function createReceipt(calls: Calls, base64: string): Promise<Receipt> {
+export async function createReceipt(calls: Calls, picture: Blob): Promise<Receipt> {
   const startedAt = performance.now();
-  const vector = await calls.embed(base64);
+  const vector = await calls.embed(picture);
   // All hosts answer in one language, and the hash omits the fields that differ between applications.
-  const concepts = await calls.predict(general, base64, 'en');
+  const concepts = await calls.predict(general, picture, 'en');
   const ms = performance.now() - startedAt;
   const rows = concepts.map(({ id, name, value }) => [id, name, value]);
   return { embedding: await hash(vector), answer: await hash(rows), ms };

@@ -3,7 +3,6 @@ import type { Application } from '../../application.svelte';
 import { addExample, findOrCreateConcept } from '../models/calls';
 import type { FilePlaces } from './filePlaces.svelte';
 import type { LookState } from './lookState.svelte';
-import { base64Of } from './pictures';
 
 /**
  * Saves all pictures of the device to an application, with their labels. If the application has a picture already, this only adds the
@@ -21,7 +20,7 @@ export async function sendAll(look: LookState, app: Application, places: FilePla
       look.progress = { done, all: all.length };
       const blob = await look.pictures.blob(picture);
       const concept = concepts.get(picture.concept ?? '');
-      const isNew = await addExample(app, { ...picture, base64: await base64Of(blob) }, concept);
+      const isNew = await addExample(app, { ...picture, blob }, concept);
       if (isNew) await places.add(picture.id, blob);
     }
   } finally {

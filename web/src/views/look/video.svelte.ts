@@ -2,7 +2,7 @@
 import type { Client } from '../../../runtime/src/index';
 import { revoke } from '../../blobs';
 import { general } from '../../calls';
-import { type Schemas, v2 } from '../../client';
+import { fileUrl, type Schemas, v2 } from '../../client';
 import { number } from '../../i18n.svelte';
 import type { LanguageCode } from '../../languages';
 import { assignSlots, type Frame, strongestConcepts } from './curves';
@@ -21,7 +21,6 @@ export interface VideoFrame extends Frame {
 }
 
 const maxCurves = 5;
-const address = 'http://video.invalid/'; // URL of the file in the call; the runtime reads the file and downloads nothing
 
 export class Video {
   readonly file: File;
@@ -81,11 +80,11 @@ export class Video {
       await v2((path, init) => client.fetch(path, init)).POST('/models/{model_id}/outputs', {
         params: { path: { model_id: general } },
         body: {
-          inputs: [{ data: { video: { url: address } } }],
+          inputs: [{ data: { video: { url: fileUrl } } }],
           model: { output_info: { output_config: { language, sample_ms: this.frameMillis } } },
         },
         signal: controller.signal,
-        files: { [address]: this.file },
+        files: { [fileUrl]: this.file },
         pictures: this.playable ? 'thumbnail' : 'full',
         onFrames: ({ frame, of }) => {
           framesAdded = framesAdded.then(async () => {

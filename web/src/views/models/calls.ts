@@ -2,7 +2,7 @@
 
 import type { Application, By } from '../../application.svelte';
 import { addPicture, code, findConcepts, label, type NamedConcept } from '../../calls';
-import { listAll, type Schemas, type V2 } from '../../client';
+import { fileUrl, listAll, type Schemas, type V2 } from '../../client';
 import { Failure } from '../../console';
 import { pathIn } from '../../routes';
 
@@ -123,10 +123,11 @@ export async function comparison(app: Application, model_id: string, version_id:
 }
 
 /** Returns the predictions of a version for a picture, the likeliest first. */
-export async function predict(app: Application, model: string, id: string, base64: string): Promise<readonly Guess[]> {
+export async function predict(app: Application, model: string, id: string, picture: Blob): Promise<readonly Guess[]> {
   const { outputs } = await app.v2.POST('/models/{model_id}/versions/{version_id}/outputs', {
     ...versionAt(model, id),
-    body: { inputs: [{ data: { image: { base64 } } }] },
+    body: { inputs: [{ data: { image: { url: fileUrl } } }] },
+    files: { [fileUrl]: picture },
   });
   return outputs[0]?.data.concepts ?? [];
 }
@@ -181,7 +182,7 @@ export async function renameConcept(app: Application, id: string, name: string):
  */
 export async function addExample(
   app: Application,
-  p: { id: string; name: string; base64: string },
+  p: { id: string; name: string; blob: Blob },
   concept?: string,
 ): Promise<boolean> {
   const isNew = (await addPicture(app.write, p, concept)) !== undefined;

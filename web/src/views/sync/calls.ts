@@ -1,4 +1,5 @@
 // The calls of /v2 by the sync page. The replica on this device answers them, with or without a network, or the edge.
+import { base64Of } from '../../blobs';
 import { countInputs, fileName, hostedPath } from '../../calls';
 import { bytesAt, type Fetch, type Schemas, type V2 } from '../../client';
 import { Failure } from '../../console';
@@ -42,7 +43,6 @@ export async function addAgain(
   { hosted, ...content }: Pending['content'],
   id: string,
 ): Promise<void> {
-  const { base64Of } = await import('../look/pictures');
   const base64 = await base64Of(await bytesAt(ask, hostedPath(hosted)));
   const concepts = content.concepts?.map((c) => ({ id: c.id, value: Boolean(c.value) }));
   const { metadata, geo } = content;

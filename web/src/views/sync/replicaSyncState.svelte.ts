@@ -1,5 +1,6 @@
 // The state of the Sync page for a replica on this device, with the actions that only such a replica has.
 import type { Application } from '../../application.svelte';
+import { base64Of } from '../../blobs';
 import { pageToken } from '../../console';
 import type { Replica as Open } from '../../replica.svelte';
 import type { Picture } from '../look/pictures';
@@ -40,10 +41,11 @@ export class ReplicaSyncState extends SyncState {
   setOfflineByChoice = (isOfflineByChoice: boolean) => this.open.setOfflineByChoice(isOfflineByChoice);
 
   /** Adds a picture under the id of its bytes: the same file is the same input on every device. */
-  add = ({ id, name, base64 }: Picture) =>
-    this.write((v2) =>
-      v2.POST('/inputs', { body: { inputs: [{ id, data: { image: { base64 }, metadata: { name } } }] } }),
-    );
+  add = ({ id, name, blob }: Picture) =>
+    this.write(async (v2) => {
+      const image = { base64: await base64Of(blob) };
+      await v2.POST('/inputs', { body: { inputs: [{ id, data: { image, metadata: { name } } }] } });
+    });
 
   /** Returns the digest of the replica's state and the digest of the origin's. */
   async digests(): Promise<[Digest, Digest]> {
