@@ -171,9 +171,9 @@ func TestPagesServeSamples(t *testing.T) {
 	}
 }
 
-// TestRoutesEqualThePages checks that the package has the same routes as src/routes.ts.
+// TestRoutesEqualThePages checks that the package has the same routes as src/routing/routes.ts.
 func TestRoutesEqualThePages(t *testing.T) {
-	source, err := os.ReadFile("src/routes.ts")
+	source, err := os.ReadFile("src/routing/routes.ts")
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("the sources of the pages are not here")
 	} else if err != nil {
@@ -181,7 +181,7 @@ func TestRoutesEqualThePages(t *testing.T) {
 	}
 	list := regexp.MustCompile(`(?s)routes = \[(.*?)\]`).FindSubmatch(source)
 	if list == nil {
-		t.Fatal("src/routes.ts has no list of routes")
+		t.Fatal("src/routing/routes.ts has no list of routes")
 	}
 	var theirs []string
 	for _, m := range regexp.MustCompile(`'([^']+)'`).FindAllSubmatch(list[1], -1) {

@@ -130,11 +130,11 @@ var complaints = []promise{
 	{"660 concepts have names in 23 languages, also offline.", []string{
 		"core/lang TestRealNames",
 		"models TestBundlesLoad",
-		"web/src/messages.test.ts: every language has a file in every folder, and no message is in two files",
+		"web/src/i18n/messages.test.ts: every language has a file in every folder, and no message is in two files",
 		"web/journeys/look.js: The page shows the names of concepts in another language at once",
 	}},
 	{"The page shows a change as sent only after it was sent, and deleted things stay deleted.", []string{
-		"web/src/syncMarks.test.ts: a change has no tick before the log confirms it",
+		"web/src/host/syncMarks.test.ts: a change has no tick before the log confirms it",
 		"core/fold TestAgainstOracle",
 		"core/partition TestReplicaEqualsFold",
 		"sync/sim TestConverge",

@@ -1,11 +1,12 @@
 // The data of an account on this device: offline copies, the pictures of the page Look, saved searches and dropped pictures. The stored
 // program of the pages is nobody's.
-import { closeApplications } from './application.svelte';
+
+import * as api from './api/console';
+import { readChoice, saveChoice } from './browser/storage';
 import { droppedPictures } from './clauses/pictures';
-import * as api from './console';
-import { runtime } from './device.svelte';
-import { claimOfflineApps, type OfflineApp, offlineApps } from './offlineApps';
-import { readChoice, saveChoice } from './storage';
+import { closeApplications } from './host/application.svelte';
+import { runtime } from './host/device.svelte';
+import { claimOfflineApps, type OfflineApp, offlineApps } from './host/offlineApps';
 
 const ofApp = /^(?:searches|again)\.(.+)$/; // names of values in the local storage that belong to an application
 const copyOf = (id: string) => `copy-${id}`;

@@ -1,11 +1,11 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
-import { startRouter } from './router.svelte';
-import { loadSession } from './session.svelte';
-import { readChoice } from './storage';
+import { readChoice } from './browser/storage';
+import { loadSession } from './host/session.svelte';
+import { startRouter } from './routing/router.svelte';
 import './style/tokens.css';
 import './style/base.css';
-import { preferredLanguage, setLanguage } from './i18n.svelte';
+import { preferredLanguage, setLanguage } from './i18n/i18n.svelte';
 
 // Ignores a dropped file that no part of the page handles. Otherwise the browser would open it instead of the page.
 const refuse = (event: DragEvent) => {

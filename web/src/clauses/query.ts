@@ -1,6 +1,6 @@
 // Converts clauses to and from the form of the API. POST /v2/searches takes {"ands": […]}, and the URL of a page contains the same array.
-import type { Schemas } from '../client';
-import { pathIn } from '../routes';
+import type { Schemas } from '../api/client';
+import { pathIn } from '../routing/routes';
 import { type Clause, type Crop, type Point, type Unit, units } from './clause';
 import { pictureOf } from './pictures';
 

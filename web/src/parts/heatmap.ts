@@ -1,6 +1,6 @@
 // A heatmap shows where a concept was found in a picture. It is a grid of weights, one for each part of the picture.
 
-import { fileUrl, type Schemas, type V2 } from '../client';
+import { fileUrl, type Schemas, type V2 } from '../api/client';
 
 /** The heatmap of a concept in a picture. */
 export interface Heatmap extends Omit<Schemas['Activations'], 'concepts'> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadWords, setLanguage } from '../i18n.svelte';
+import { loadWords, setLanguage } from '../i18n/i18n.svelte';
 import { modelName } from './models';
 
 const general = { id: 'aaa03c23b3724a16a56b629203edc62c', name: 'general-v1.3', display_name: 'General' };

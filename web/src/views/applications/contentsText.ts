@@ -1,5 +1,5 @@
-import type { Counts } from '../../console';
-import { list, number } from '../../i18n.svelte';
+import type { Counts } from '../../api/console';
+import { list, number } from '../../i18n/i18n.svelte';
 import { m } from './words';
 
 /** Returns the contents of an application in one line: "1,284 pictures, 61 custom concepts, 4 custom models and 2 keys". */

@@ -1,5 +1,5 @@
 // The public models that can be the default model of an application. They are loaded once.
-import * as api from '../../console';
+import * as api from '../../api/console';
 
 export interface Model {
   readonly id: string;

@@ -1,4 +1,4 @@
-import { namespace } from '../../i18n.svelte';
+import { namespace } from '../../i18n/i18n.svelte';
 import { m as parts } from '../../parts/words';
 
 export const m = namespace(

@@ -1,8 +1,9 @@
 // The calls of /v2 about an application's concepts.
-import type { Application } from '../../application.svelte';
-import { findConcepts, type NamedConcept } from '../../calls';
-import type { Schemas } from '../../client';
-import type { LanguageCode } from '../../languages';
+
+import type { Schemas } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
+import { findConcepts, type NamedConcept } from '../../host/calls';
+import type { LanguageCode } from '../../i18n/languages';
 
 /** A concept and its uses. */
 export type ConceptUsage = NamedConcept & Omit<Schemas['UsedConcept'], 'app_id'>;

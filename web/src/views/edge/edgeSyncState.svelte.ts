@@ -1,7 +1,7 @@
 // The state of the page /sync for an application at the edge that serves these pages.
-import type { Application } from '../../application.svelte';
-import type { EdgeStatus } from '../../edgeStatus.svelte';
-import { nameOfEdge } from '../../session.svelte';
+import type { Application } from '../../host/application.svelte';
+import type { EdgeStatus } from '../../host/edgeStatus.svelte';
+import { nameOfEdge } from '../../host/session.svelte';
 import { SyncState } from '../sync/syncState.svelte';
 import { m } from './words';
 

@@ -1,5 +1,5 @@
 // The age of the keys that an edge stores. Without its origin, an edge accepts writes for one limited time and reads for another.
-import type { KeysAge } from '../../console';
+import type { KeysAge } from '../../api/console';
 
 /** Reports whether the keys are too old for writes. now: milliseconds since 1970. */
 export function tooOld(keys: KeysAge, now: number): boolean {

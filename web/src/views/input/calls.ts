@@ -1,8 +1,8 @@
 // The calls of /v2 about one picture.
 
-import type { Application } from '../../application.svelte';
-import { code, fileName, general } from '../../calls';
-import { bytesAt, fileUrl, type Schemas, v2 } from '../../client';
+import { bytesAt, fileUrl, type Schemas, v2 } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
+import { code, fileName, general } from '../../host/calls';
 import { type Json, at as memberAt, parse } from '../../parts/json';
 
 export type Concept = Schemas['ConceptValue'];

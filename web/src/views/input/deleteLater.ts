@@ -1,7 +1,7 @@
 // Deletes a picture. A deletion is permanent, so it starts only when the time for undoing it is over.
-import type { Application } from '../../application.svelte';
+import type { Application } from '../../host/application.svelte';
 import { showToast } from '../../parts/toasts.svelte';
-import { describeError } from '../../problem';
+import { describeError } from '../../text/problem';
 import { at } from './calls';
 import { m } from './words';
 

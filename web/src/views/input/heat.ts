@@ -1,5 +1,5 @@
 // Loads the heatmaps of concepts in a stored picture.
-import type { Application } from '../../application.svelte';
+import type { Application } from '../../host/application.svelte';
 import { type Heatmap, readHeatmaps } from '../../parts/heatmap';
 
 /** The predicted concept that a person highlights, to see its place in the picture. */

@@ -1,8 +1,8 @@
 // Describes a step of a picture's history in the reader's language.
-import type { Application } from '../../application.svelte';
-import { row } from '../../i18n.svelte';
-import { conceptName } from '../../names.svelte';
-import { nameOfEdge } from '../../session.svelte';
+import type { Application } from '../../host/application.svelte';
+import { nameOfEdge } from '../../host/session.svelte';
+import { row } from '../../i18n/i18n.svelte';
+import { conceptName } from '../../text/names.svelte';
 import { verdictText } from '../sync/operationText';
 import type { Step } from './calls';
 import { m } from './words';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Application } from '../../application.svelte';
-import { v2 } from '../../client';
+import { v2 } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
 import { List } from './list';
 
 /** Returns an application with `total` pictures, which adds every request to `requests`. */

@@ -1,11 +1,12 @@
 // The list of pictures through which a person moves: those of the application, newest first, or the hits of a search. It is read in pages,
 // so that a list of 100,000 pictures is as fast as one of ten.
-import type { Application } from '../../application.svelte';
-import { countInputs } from '../../calls';
+
+import type { Schemas } from '../../api/client';
 import { type Clause, ranks } from '../../clauses/clause';
 import { ready } from '../../clauses/pictures';
 import { toQuery } from '../../clauses/query';
-import type { Schemas } from '../../client';
+import type { Application } from '../../host/application.svelte';
+import { countInputs } from '../../host/calls';
 import { matching } from '../inputs/calls';
 
 /** A picture of the list. */

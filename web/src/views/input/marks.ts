@@ -1,7 +1,7 @@
 // The sync marks of a picture's labels and history.
-import type { Application } from '../../application.svelte';
-import type { Pending } from '../../outbox.svelte';
-import type { MarkKind } from '../../syncMarks';
+import type { Application } from '../../host/application.svelte';
+import type { Pending } from '../../host/outbox.svelte';
+import type { MarkKind } from '../../host/syncMarks';
 import type { Step } from './calls';
 
 /** Returns the mark of a step. */

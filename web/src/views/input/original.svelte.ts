@@ -2,10 +2,10 @@
 // the original, its rendition is loaded instead.
 
 import { untrack } from 'svelte';
-import type { Application } from '../../application.svelte';
-import { revoke } from '../../blobs';
-import { bytesAt, inputPath } from '../../client';
-import { canDraw, drawable, withAddress } from '../../drawn.svelte';
+import { revoke } from '../../api/blobs';
+import { bytesAt, inputPath } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
+import { canDraw, drawable, withAddress } from '../../host/drawn.svelte';
 
 const atOnce = 6e6; // bytes; larger files are loaded at the person's request
 

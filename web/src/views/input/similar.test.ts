@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { v2 } from '../../client';
+import { v2 } from '../../api/client';
 import { readSimilar } from './calls';
 
 /** Returns an application with these similarity scores by picture. Its search has a cut-off only if one is given. */

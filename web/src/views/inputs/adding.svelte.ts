@@ -1,16 +1,16 @@
 // Adds pictures to an application. It reads, hashes and sends a few at a time, and continues while the person visits other pages.
 
-import type { Application } from '../../application.svelte';
-import { base64Of } from '../../blobs';
-import { countInputs, existsCodes } from '../../calls';
-import type { Schemas, V2 } from '../../client';
-import { Failure } from '../../console';
-import { memoByKey } from '../../memo';
-import { messageOf } from '../../problem';
+import { base64Of } from '../../api/blobs';
+import type { Schemas, V2 } from '../../api/client';
+import { Failure } from '../../api/console';
+import type { Application } from '../../host/application.svelte';
+import { countInputs, existsCodes } from '../../host/calls';
+import { messageOf } from '../../text/problem';
 import { placeOf } from '../look/place';
 import { bytesToHex } from '../look/receipt';
 import { add, hashes, hashOf, type Item, isDone, mostInputs, patch } from './calls';
 import type { Reason } from './leftOut';
+import { memoByKey } from './memo';
 import type { Source } from './sources';
 
 const together = 16; // maximum pictures of one call; few, so that progress is visible soon

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import type { Application } from '../../application.svelte';
-import '../../blobs.testkit';
-import { v2 } from '../../client';
+import type { Application } from '../../host/application.svelte';
+import '../../api/blobs.testkit';
+import { v2 } from '../../api/client';
 import { Adding } from './adding.svelte';
 import type { Source } from './sources';
 

@@ -1,8 +1,8 @@
 // Changes many inputs: labels, metadata, places, deletions and retries, in steps of at most 128. A change is shown as done only after the
 // replica or the origin has acknowledged it.
 import { SvelteSet } from 'svelte/reactivity';
-import type { Application } from '../../application.svelte';
 import type { Clause } from '../../clauses';
+import type { Application } from '../../host/application.svelte';
 import { retryQueue } from './again';
 import { add, type Change, type Input, type Item, isDone, patch, remove } from './calls';
 import { Job } from './job.svelte';

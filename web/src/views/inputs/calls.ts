@@ -1,11 +1,11 @@
 // The calls of /v2 by the page of inputs. The host is the origin, an edge, or the replica on this device.
 
-import type { Application } from '../../application.svelte';
-import { findConcepts, type NamedConcept, ownModels } from '../../calls';
+import type { Schemas } from '../../api/client';
+import { Failure } from '../../api/console';
 import { type Clause, toQuery } from '../../clauses';
-import type { Schemas } from '../../client';
-import { Failure } from '../../console';
-import type { LanguageCode } from '../../languages';
+import type { Application } from '../../host/application.svelte';
+import { findConcepts, type NamedConcept, ownModels } from '../../host/calls';
+import type { LanguageCode } from '../../i18n/languages';
 
 export type Input = Schemas['Input'];
 

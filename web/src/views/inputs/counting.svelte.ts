@@ -1,7 +1,7 @@
 // Polls the numbers of inputs: every second while pictures wait to be processed, otherwise every 5 seconds, or 30 on a hidden page.
-import type { Application } from '../../application.svelte';
-import { countInputs } from '../../calls';
-import { secondsLeft } from '../../progress';
+import type { Application } from '../../host/application.svelte';
+import { countInputs } from '../../host/calls';
+import { secondsLeft } from '../../host/progress';
 
 export class Counting {
   readonly app: Application;

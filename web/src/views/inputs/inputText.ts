@@ -1,7 +1,7 @@
 // Describes inputs in words: their names, their labels, and the errors of their pictures.
 
-import { fileName } from '../../calls';
-import { language, number } from '../../i18n.svelte';
+import { fileName } from '../../host/calls';
+import { language, number } from '../../i18n/i18n.svelte';
 import { m } from '../../parts/words';
 import { type Input, pending, ready } from './calls';
 

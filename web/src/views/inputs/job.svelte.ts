@@ -1,6 +1,6 @@
 // A bulk job on many inputs, in steps. It has the progress, the rate, the remaining time, and the failures.
-import { Failure } from '../../console';
-import { secondsLeft } from '../../progress';
+import { Failure } from '../../api/console';
+import { secondsLeft } from '../../host/progress';
 import type { Item } from './calls';
 import { isDone, mostInputs } from './calls';
 

@@ -1,8 +1,8 @@
 // The list of inputs that match clauses. It stores only a few pages. Without a ranking, the newest input is first. Its pages are
 // counted from the oldest input, so that they keep their content while inputs are added.
 import { SvelteMap } from 'svelte/reactivity';
-import type { Application } from '../../application.svelte';
 import { type Clause, ranks } from '../../clauses';
+import type { Application } from '../../host/application.svelte';
 import { type Day, type Input, type ListedInput, page, summary } from './calls';
 
 const size = 100; // inputs on a page

@@ -1,6 +1,6 @@
 // The searches that a person saved with a name in this browser.
 import { type Clause, parse, queryText } from '../../clauses';
-import { applications } from '../../currentApp.svelte';
+import { applications } from '../../host/currentApp.svelte';
 
 export interface Search {
   readonly name: string;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { Failure } from '../../console';
+import { Failure } from '../../api/console';
 import { type FoundFile, filesOfDrop, type Source, samples, sources } from './sources';
 import { zipOf } from './zip.testkit';
 

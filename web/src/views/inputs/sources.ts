@@ -1,7 +1,7 @@
 // Reads the sources of pictures: files, folders, archives, lists of URLs, and lists of inputs as JSON lines or tables. The formats are
 // those of the import command.
-import type { Schemas } from '../../client';
-import { messageOf } from '../../problem';
+import type { Schemas } from '../../api/client';
+import { messageOf } from '../../text/problem';
 import { fetchSample, parseSamples } from '../look/pictures';
 import { isNamedPicture, kindOf, type Reason, reasonFor, startBytes } from './leftOut';
 import { degrees, separatorOf, textOf } from './lists';

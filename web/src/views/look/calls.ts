@@ -1,8 +1,9 @@
 // The calls of /v2 by this page. The host is an argument: the runtime on this device, or a server to compare with.
-import { addPicture, code, existsCodes, fileName, hostedPath, train } from '../../calls';
-import { fileUrl, listAll, type Schemas, type V2 } from '../../client';
-import { Failure } from '../../console';
-import type { LanguageCode } from '../../languages';
+
+import { fileUrl, listAll, type Schemas, type V2 } from '../../api/client';
+import { Failure } from '../../api/console';
+import { addPicture, code, existsCodes, fileName, hostedPath, train } from '../../host/calls';
+import type { LanguageCode } from '../../i18n/languages';
 import { type Heatmap, readHeatmaps } from '../../parts/heatmap';
 import type { Picture } from './pictures';
 

@@ -1,7 +1,8 @@
 // The places in the files of the pictures that this page has saved to an application. As in Add pictures, an input gets the place of its
 // file only if the person wants that, before or after it is saved.
-import type { Application } from '../../application.svelte';
+
 import type { Point } from '../../clauses';
+import type { Application } from '../../host/application.svelte';
 import { mostInputs, patch } from '../inputs/calls';
 import { placeOf } from './place';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import '../../blobs.testkit';
-import { type Fetch, fileUrl, v2 } from '../../client';
-import { Failure } from '../../console';
-import { lately, type ProgressMark, rate, secondsLeft } from '../../progress';
+import '../../api/blobs.testkit';
+import { type Fetch, fileUrl, v2 } from '../../api/client';
+import { Failure } from '../../api/console';
+import { lately, type ProgressMark, rate, secondsLeft } from '../../host/progress';
 import { Calls, customModel } from './calls';
 import { fitSize, parseSamples, sampleLessons } from './pictures';
 import {

@@ -1,10 +1,10 @@
 // The state of the page: the displayed picture or the camera, the predictions, the stored pictures and the custom concepts.
 
-import type { By } from '../../application.svelte';
-import { revoke } from '../../blobs';
-import { general } from '../../calls';
-import { bytesAt, type Fetch, v2 } from '../../client';
-import type { LanguageCode } from '../../languages';
+import { revoke } from '../../api/blobs';
+import { bytesAt, type Fetch, v2 } from '../../api/client';
+import type { By } from '../../host/application.svelte';
+import { general } from '../../host/calls';
+import type { LanguageCode } from '../../i18n/languages';
 import type { Heatmap } from '../../parts/heatmap';
 import { Calls, type Concept, type CustomConcept, customModel, food, type Hit } from './calls';
 import { LocalPictures } from './localPictures.svelte';

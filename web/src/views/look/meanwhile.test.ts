@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { general } from '../../calls';
-import { type Fetch, v2 } from '../../client';
+import { type Fetch, v2 } from '../../api/client';
+import { general } from '../../host/calls';
 import { Calls } from './calls';
 import { LookState } from './lookState.svelte';
 import type { Picture } from './pictures';

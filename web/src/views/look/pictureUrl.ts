@@ -1,10 +1,11 @@
 // Loads a picture from a URL of another host. A page may not fetch from other hosts, so the application's host downloads the picture and
 // stores it as an input. The page reads it from there.
-import type { Application } from '../../application.svelte';
-import { hostedPath } from '../../calls';
-import { bytesAt } from '../../client';
-import { Failure } from '../../console';
-import { decode } from '../../routes';
+
+import { bytesAt } from '../../api/client';
+import { Failure } from '../../api/console';
+import type { Application } from '../../host/application.svelte';
+import { hostedPath } from '../../host/calls';
+import { decode } from '../../routing/routes';
 import { bytesToHex } from './receipt';
 
 const waiting = 30001;

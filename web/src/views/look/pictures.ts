@@ -1,7 +1,8 @@
 // Pictures from a file, the clipboard, the camera or the samples.
+
+import { Failure } from '../../api/console';
 import type { Crop } from '../../clauses';
-import { Failure } from '../../console';
-import type { Render } from '../../drawn.svelte';
+import type { Render } from '../../host/drawn.svelte';
 import { bytesToHex } from './receipt';
 import { upright } from './upright';
 

@@ -1,5 +1,5 @@
 // Two hashes of a host's result for a picture, to compare with those of another host.
-import { general } from '../../calls';
+import { general } from '../../host/calls';
 import type { Calls } from './calls';
 
 export interface Receipt {

@@ -1,5 +1,5 @@
 // Sends all pictures of this device to an application of the server. They leave the device only when the user requests it.
-import type { Application } from '../../application.svelte';
+import type { Application } from '../../host/application.svelte';
 import { addExample, findOrCreateConcept } from '../models/calls';
 import type { FilePlaces } from './filePlaces.svelte';
 import type { LookState } from './lookState.svelte';

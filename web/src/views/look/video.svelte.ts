@@ -1,10 +1,10 @@
 // The state of a video on the page: its frames from the recogniser, and the displayed time.
 import type { Client } from '../../../runtime/src/index';
-import { revoke } from '../../blobs';
-import { general } from '../../calls';
-import { fileUrl, type Schemas, v2 } from '../../client';
-import { number } from '../../i18n.svelte';
-import type { LanguageCode } from '../../languages';
+import { revoke } from '../../api/blobs';
+import { fileUrl, type Schemas, v2 } from '../../api/client';
+import { general } from '../../host/calls';
+import { number } from '../../i18n/i18n.svelte';
+import type { LanguageCode } from '../../i18n/languages';
 import { assignSlots, type Frame, strongestConcepts } from './curves';
 import { isPlayable } from './videos';
 

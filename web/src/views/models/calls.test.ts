@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Fetch, type V2, v2 } from '../../client';
+import { type Fetch, type V2, v2 } from '../../api/client';
 import { readVersion } from './calls';
 
 /** Returns a host that answers with a version's code and progress, and counts the requests. Without a code the version does not exist. */

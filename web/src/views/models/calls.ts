@@ -1,10 +1,10 @@
 // The calls of /v2 by the pages of models. The application chooses the host: the origin, or the replica on this device.
 
-import type { Application, By } from '../../application.svelte';
-import { addPicture, code, findConcepts, label, type NamedConcept } from '../../calls';
-import { fileUrl, listAll, type Schemas, type V2 } from '../../client';
-import { Failure } from '../../console';
-import { pathIn } from '../../routes';
+import { fileUrl, listAll, type Schemas, type V2 } from '../../api/client';
+import { Failure } from '../../api/console';
+import type { Application, By } from '../../host/application.svelte';
+import { addPicture, code, findConcepts, label, type NamedConcept } from '../../host/calls';
+import { pathIn } from '../../routing/routes';
 
 export type Model = Schemas['Model'];
 export type Version = Schemas['ModelVersion'];

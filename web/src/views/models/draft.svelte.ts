@@ -1,7 +1,7 @@
 // A new model that is not created yet. A concept is created with its first picture, so that the picture is stored with its label.
 
-import type { Application } from '../../application.svelte';
-import { revoke } from '../../blobs';
+import { revoke } from '../../api/blobs';
+import type { Application } from '../../host/application.svelte';
 import * as calls from './calls';
 import { Teaching } from './teaching.svelte';
 

@@ -1,6 +1,7 @@
 // Exports a version as a file: its training pictures with their labels, and its quality.
-import type { Application } from '../../application.svelte';
-import { listAll } from '../../client';
+
+import { listAll } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
 import { type Metrics, type ModelInfo, modelPath } from './calls';
 import type { NumberedVersion } from './versions';
 

@@ -1,9 +1,9 @@
 // The state of a model's page: the model, its versions with their quality, and the running training.
 import { SvelteMap } from 'svelte/reactivity';
-import type { Application, By } from '../../application.svelte';
-import { code, countInputs } from '../../calls';
-import { lately, type ProgressMark, secondsLeft } from '../../progress';
-import { Resource } from '../../resource.svelte';
+import type { Application, By } from '../../host/application.svelte';
+import { code, countInputs } from '../../host/calls';
+import { lately, type ProgressMark, secondsLeft } from '../../host/progress';
+import { Resource } from '../../host/resource.svelte';
 import * as calls from './calls';
 import { type NumberedVersion, numberVersions } from './versions';
 

@@ -1,11 +1,11 @@
 // Stores pictures as examples of concepts, one after the other, and counts them.
 
 import { SvelteMap } from 'svelte/reactivity';
-import type { Application } from '../../application.svelte';
-import { revoke } from '../../blobs';
-import { inputPath } from '../../client';
-import { draws, withAddress } from '../../drawn.svelte';
-import { picturesIn } from '../../pictureFiles';
+import { revoke } from '../../api/blobs';
+import { inputPath } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
+import { draws, withAddress } from '../../host/drawn.svelte';
+import { picturesIn } from '../../parts/pictureFiles';
 import { type Picture, readPicture } from '../look/pictures';
 import { addExample } from './calls';
 

@@ -1,9 +1,9 @@
 // The queue of the pictures whose labels improve a model most. A label is stored before the next picture is shown, so all displayed labels
 // are stored whenever the tab is closed.
 import { createSubscriber } from 'svelte/reactivity';
-import type { Application } from '../../application.svelte';
-import { label } from '../../calls';
-import type { Schemas } from '../../client';
+import type { Schemas } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
+import { label } from '../../host/calls';
 
 export type Reason = Schemas['NextInput']['useful']['why'];
 

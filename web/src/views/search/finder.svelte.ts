@@ -1,9 +1,10 @@
 // The results of a search: the number of matches, their scores, pages of hits, and the hits with the same file as the query.
-import type { Application, By } from '../../application.svelte';
+
+import { type Schemas, v2 } from '../../api/client';
+import { type Notice, withNotices } from '../../api/notices';
 import { type Clause, ready, type Similar, toQuery } from '../../clauses';
 import { pictureOf } from '../../clauses/pictures';
-import { type Schemas, v2 } from '../../client';
-import { type Notice, withNotices } from '../../notices';
+import type { Application, By } from '../../host/application.svelte';
 import type { View } from '../../parts/map/base';
 import type { Place } from '../../parts/map/place';
 

@@ -1,6 +1,6 @@
 // The numbers of things in an application, for the side bar.
-import type { Application } from '../../application.svelte';
-import { countInputs, ownModels } from '../../calls';
+import type { Application } from '../../host/application.svelte';
+import { countInputs, ownModels } from '../../host/calls';
 
 const maxInputs = 5000; // maximum number of pictures for the count of the queue, which reads all of them
 const seldom = 10_000; // ms between two counts of the queue

@@ -9,8 +9,8 @@ import Search from '@lucide/svelte/icons/search';
 import Spline from '@lucide/svelte/icons/spline';
 import Tags from '@lucide/svelte/icons/tags';
 import type { Component } from 'svelte';
-import { m } from '../../i18n.svelte';
-import { pathIn, type Route } from '../../routes';
+import { m } from '../../i18n/i18n.svelte';
+import { pathIn, type Route } from '../../routing/routes';
 
 export interface Page {
   readonly href: string;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { label } from '../../calls';
-import { type Fetch, type V2, v2 } from '../../client';
+import { type Fetch, type V2, v2 } from '../../api/client';
+import { label } from '../../host/calls';
 import { inForce, newest } from './calls';
 
 const ok = { status: { code: 10000, description: 'Ok' } };

@@ -1,9 +1,9 @@
 // The calls of /v2 by the sync page. The replica on this device answers them, with or without a network, or the edge.
-import { base64Of } from '../../blobs';
-import { countInputs, fileName, hostedPath } from '../../calls';
-import { bytesAt, type Fetch, type Schemas, type V2 } from '../../client';
-import { Failure } from '../../console';
-import type { Conflict, Pending } from '../../outbox.svelte';
+import { base64Of } from '../../api/blobs';
+import { bytesAt, type Fetch, type Schemas, type V2 } from '../../api/client';
+import { Failure } from '../../api/console';
+import { countInputs, fileName, hostedPath } from '../../host/calls';
+import type { Conflict, Pending } from '../../host/outbox.svelte';
 
 /** A write at this host. */
 export type Operation = Pending | Conflict;

@@ -1,6 +1,6 @@
 // Compares the digests of a replica's state and of its origin's. At the same entry of the same log, equal states have equal digests.
-import { clientOf } from '../../client';
-import { Failure } from '../../console';
+import { clientOf } from '../../api/client';
+import { Failure } from '../../api/console';
 import { bytesToHex } from '../look/receipt';
 
 /** The digest of an application's state after an entry of its log. All but seq in hex. */

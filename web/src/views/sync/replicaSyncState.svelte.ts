@@ -1,8 +1,9 @@
 // The state of the Sync page for a replica on this device, with the actions that only such a replica has.
-import type { Application } from '../../application.svelte';
-import { base64Of } from '../../blobs';
-import { pageToken } from '../../console';
-import type { Replica as Open } from '../../replica.svelte';
+
+import { base64Of } from '../../api/blobs';
+import { pageToken } from '../../api/console';
+import type { Application } from '../../host/application.svelte';
+import type { Replica as Open } from '../../host/replica.svelte';
 import type { Picture } from '../look/pictures';
 import { type Digest, originDigest } from './digest';
 import { SyncState } from './syncState.svelte';

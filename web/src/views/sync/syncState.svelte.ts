@@ -1,11 +1,12 @@
 // The contents of /sync except an application's status: its newest pictures, its concepts and its models. They are read while that page is
 // open, and at each change. The page works the same with a replica on this device and with an edge.
-import type { Application } from '../../application.svelte';
-import { label, ownModels } from '../../calls';
-import type { V2 } from '../../client';
-import { coalesce } from '../../coalesce';
-import type { Conflict, Outbox } from '../../outbox.svelte';
-import type { MarkKind } from '../../syncMarks';
+
+import type { V2 } from '../../api/client';
+import type { Application } from '../../host/application.svelte';
+import { label, ownModels } from '../../host/calls';
+import { coalesce } from '../../host/coalesce';
+import type { Conflict, Outbox } from '../../host/outbox.svelte';
+import type { MarkKind } from '../../host/syncMarks';
 import { addAgain, type Input, inForce, newest, type Operation, ownConcepts } from './calls';
 
 const more = 24; // number of pictures that each press of "more" adds

@@ -1,8 +1,8 @@
 // Describes an error in the reader's language: what happened, and what to do.
-import { Failure } from './console';
+import { Failure } from '../api/console';
+import { row } from '../i18n/i18n.svelte';
+import { m } from '../parts/words';
 import { missingNames } from './groups';
-import { row } from './i18n.svelte';
-import { m } from './parts/words';
 
 export interface Problem {
   title: string;

@@ -5,20 +5,20 @@
 //                                └─▶ otherwise the server of these pages: the origin or an edge
 
 import { untrack } from 'svelte';
-import type { FetchOptions } from '../runtime/src/index';
-import { revoke } from './blobs';
-import { bytesAt, type Fetch, inputPath, overHTTP, v2 } from './client';
-import { apps, Failure, pageToken, soon } from './console';
+import type { FetchOptions } from '../../runtime/src/index';
+import { revoke } from '../api/blobs';
+import { bytesAt, type Fetch, inputPath, overHTTP, v2 } from '../api/client';
+import { apps, Failure, pageToken, soon } from '../api/console';
+import { pause, withRetry } from '../api/retry';
+import { Token } from '../api/token';
+import { loadWords } from '../i18n/i18n.svelte';
 import type { EdgeStatus } from './edgeStatus.svelte';
-import { loadWords } from './i18n.svelte';
 import { isDeclined, isForeign, type OfflineApp, offlineApp, ownOfflineApps, setDeclined } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Replica } from './replica.svelte';
-import { pause, withRetry } from './retry';
 import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
 import type { MarkKind, Truth } from './syncMarks';
-import { Token } from './token';
 
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';

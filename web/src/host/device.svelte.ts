@@ -1,7 +1,7 @@
 // Opens and closes the recogniser on this device: a runtime that a page uses.
-import type { Client, Options, Progress } from '../runtime/src/index';
-import type { Fetch } from './client';
-import { Failure } from './console';
+import type { Client, Options, Progress } from '../../runtime/src/index';
+import type { Fetch } from '../api/client';
+import { Failure } from '../api/console';
 import type { ProgressMark } from './progress';
 
 type State =
@@ -14,7 +14,7 @@ type State =
 const base = '/runtime/';
 
 /** Loads the script of the runtime. */
-export function runtime(): Promise<typeof import('../runtime/src/index')> {
+export function runtime(): Promise<typeof import('../../runtime/src/index')> {
   return import(/* @vite-ignore */ `${base}index.js`);
 }
 

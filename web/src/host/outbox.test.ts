@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fetch } from './client';
+import type { Fetch } from '../api/client';
 import { Outbox, type Status } from './outbox.svelte';
 
 const at = (cursor: number, more: Partial<Status> = {}): Status => ({

@@ -1,6 +1,6 @@
 // The scopes of a key, in groups that a person understands. The server's table lists the scopes that a scope needs. The groups also include
 // the scopes of the data that their calls read: for example, predict reads models and concepts.
-import type { Scope } from './console';
+import type { Scope } from '../api/console';
 
 export const groupIds = [
   'predict',

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { m as clauses } from './clauses/words';
+import { m as clauses } from '../clauses/words';
+import { m as look } from '../views/look/words';
+import { m as search } from '../views/search/words';
 import { loadWords, m, namespace, setLanguage } from './i18n.svelte';
 import type { LanguageCode } from './languages';
-import { m as look } from './views/look/words';
-import { m as search } from './views/search/words';
 
 type Messages = Record<string, unknown>;
-const files = import.meta.glob<Messages>(['../messages/**/{en,de}.json', '!../messages/terms/*'], {
+const files = import.meta.glob<Messages>(['../../messages/**/{en,de}.json', '!../../messages/terms/*'], {
   eager: true,
   import: 'default',
 });
-const sources = import.meta.glob<string>(['./**/*.{ts,svelte}', '!./words/**', '!./**/*.test.ts'], {
+const sources = import.meta.glob<string>(['../**/*.{ts,svelte}', '!../words/**', '!../**/*.test.ts'], {
   eager: true,
   query: '?raw',
   import: 'default',
@@ -46,7 +46,7 @@ test('a module cannot read a message of a namespace that it does not load', () =
 test('a module loads every namespace in the language that was set last', async () => {
   Object.assign(globalThis, { document: { documentElement: {} } });
   await Promise.all([setLanguage('fr'), setLanguage('de')]);
-  const modules = import.meta.glob(['./**/words.ts', '!./words/**']);
+  const modules = import.meta.glob(['../**/words.ts', '!../words/**']);
   await Promise.all(Object.values(modules).map((load) => load()));
   await loadWords();
   const all: Messages = m;

@@ -5,8 +5,8 @@
 // words.ts that exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
 // The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages only.
 
+import { readChoice, saveChoice } from '../browser/storage';
 import { bestLanguage, directionOf, type LanguageCode } from './languages';
-import { readChoice, saveChoice } from './storage';
 
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
 
@@ -49,7 +49,7 @@ export function namespace<Compiled extends object, Others = unknown>(files: File
 }
 
 /** The messages of the shell. */
-export const m = namespace(import.meta.glob<typeof import('./words/shell/en.js')>('./words/shell/*.js'));
+export const m = namespace(import.meta.glob<typeof import('../words/shell/en.js')>('../words/shell/*.js'));
 
 /** Returns the code of the reader's language. */
 export function language(): LanguageCode {

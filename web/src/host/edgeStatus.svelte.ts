@@ -1,8 +1,8 @@
 // The sync status and the pending operations of the edge that serves these pages. They are read while an application is open.
-import type { Fetch } from './client';
-import { Failure } from './console';
+import type { Fetch } from '../api/client';
+import { Failure } from '../api/console';
+import { m } from '../parts/words';
 import { Outbox, type Status } from './outbox.svelte';
-import { m } from './parts/words';
 
 const pause = 2000; // ms between two reads of the status while the page is visible
 

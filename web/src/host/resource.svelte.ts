@@ -1,4 +1,4 @@
-import { Failure } from './console';
+import { Failure } from '../api/console';
 import { endSession } from './session.svelte';
 
 /** Data from the server: undefined at first, then the answer, or the failure. If the session has ended, loading also ends it here. */

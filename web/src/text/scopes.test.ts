@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Scope } from './console';
+import type { Scope } from '../api/console';
 import {
   describeScopes,
   groupIds,

@@ -1,8 +1,8 @@
 // The session of these pages and its account, from the server's last answer.
-import * as api from './console';
+import * as api from '../api/console';
+import { saveChoice } from '../browser/storage';
 import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
-import { saveChoice } from './storage';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
 

@@ -1,6 +1,6 @@
 // The writes at a host that is not the origin, and their progress. The host is a replica on this device or the edge that serves these
 // pages. All displayed facts are read from the host, and none is derived from a person's actions.
-import { type Fetch, listAll, type Schemas, v2 } from './client';
+import { type Fetch, listAll, type Schemas, v2 } from '../api/client';
 import { coalesce } from './coalesce';
 import { marksById, type Truth } from './syncMarks';
 

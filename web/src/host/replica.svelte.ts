@@ -1,14 +1,14 @@
 // An open replica of an application on this device: its status, its pending operations, and requests to it. All pages share one open
 // replica. All displayed facts are read from the replica, and none is derived from a person's actions.
-import { type Fetch, inputPath } from './client';
-import { Failure, pageToken } from './console';
+import { type Fetch, inputPath } from '../api/client';
+import { Failure, pageToken } from '../api/console';
+import { pause } from '../api/retry';
+import { readChoice } from '../browser/storage';
 import { Device, runtime } from './device.svelte';
 import { canDraw } from './drawn.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox, type Status } from './outbox.svelte';
-import { pause } from './retry';
 import { sessionState } from './session.svelte';
-import { readChoice } from './storage';
 
 export class Replica extends Outbox {
   readonly app: OfflineApp;

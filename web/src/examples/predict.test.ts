@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type Call, predictExample, type Tool, tools } from './predictExamples';
+import { type Call, predictExample, type Tool, tools } from './predict';
 
 const key = '0123456789abcdef0123456789abcdef';
 const picture = Buffer.from(Array.from({ length: 40_000 }, (_, i) => (i * 131) & 255)); // all byte values, longer than a line of base64

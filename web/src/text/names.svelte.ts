@@ -1,9 +1,10 @@
 // The names of public concepts in the reader's language. The pages request all names of a language once, because the network has only a
 // few hundred concepts.
-import type { Application } from './application.svelte';
-import { listAll } from './client';
-import { language } from './i18n.svelte';
-import type { LanguageCode } from './languages';
+
+import { listAll } from '../api/client';
+import type { Application } from '../host/application.svelte';
+import { language } from '../i18n/i18n.svelte';
+import type { LanguageCode } from '../i18n/languages';
 
 let namesByLanguage = $state.raw<Readonly<Record<string, Readonly<Record<string, string>>>>>({}); // by language, by id
 const requested = new Set<string>();

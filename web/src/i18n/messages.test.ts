@@ -11,12 +11,12 @@ type Messages = Readonly<Record<string, string | readonly [Variants]>>;
 
 type Terms = Readonly<Record<string, readonly string[]>>; // by English term: a language's word for it, then other accepted stems
 
-const files = import.meta.glob<Messages>(['../messages/**/*.json', '!../messages/terms/*'], {
+const files = import.meta.glob<Messages>(['../../messages/**/*.json', '!../../messages/terms/*'], {
   eager: true,
   import: 'default',
 });
-const tables = import.meta.glob<Terms>('../messages/terms/*.json', { eager: true, import: 'default' });
-const tableOf = (code: string): Terms => tables[`../messages/terms/${code}.json`] ?? {};
+const tables = import.meta.glob<Terms>('../../messages/terms/*.json', { eager: true, import: 'default' });
+const tableOf = (code: string): Terms => tables[`../../messages/terms/${code}.json`] ?? {};
 const folderOf = (path: string) => path.replace(/[^/]*$/, '');
 const messagesOf = (code: string): Messages => {
   const all = Object.entries(files).filter(([path]) => path.endsWith(`/${code}.json`));
@@ -281,7 +281,7 @@ test('every language has a file in every folder, and no message is in two files'
 });
 
 test('every language has a word for every term', () => {
-  assert.deepEqual(Object.keys(tables).sort(), languages.map(({ code }) => `../messages/terms/${code}.json`).sort());
+  assert.deepEqual(Object.keys(tables).sort(), languages.map(({ code }) => `../../messages/terms/${code}.json`).sort());
   for (const { code } of languages) {
     assert.deepEqual(Object.keys(tableOf(code)), Object.keys(tableOf('en')), code);
     for (const [term, words] of Object.entries(tableOf(code))) assert.ok(words[0], `${code} ${term}`);

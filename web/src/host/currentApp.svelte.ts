@@ -1,12 +1,12 @@
 // The current application of the pages: the one in the URL, otherwise the last selected one.
-import * as api from './console';
+import * as api from '../api/console';
+import { readChoice, saveChoice } from '../browser/storage';
+import { currentAddress } from '../routing/router.svelte';
+import { needsApp } from '../routing/routes';
 import { claimOfflineApps, ownOfflineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
-import { currentAddress } from './router.svelte';
-import { needsApp } from './routes';
 import { edge, hasAccess, sessionState } from './session.svelte';
-import { readChoice, saveChoice } from './storage';
 
 /** The name and language of an application. */
 export interface AppInfo {

@@ -1,5 +1,5 @@
 // This browser's list of the applications that are stored offline on this device. The pages show it while no server answers.
-import { readChoice, saveChoice } from './storage';
+import { readChoice, saveChoice } from '../browser/storage';
 
 export interface OfflineApp {
   readonly id: string;

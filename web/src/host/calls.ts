@@ -1,9 +1,10 @@
 // The calls of /v2 that several pages make.
+
+import { base64Of } from '../api/blobs';
+import type { Schemas, V2 } from '../api/client';
+import { Failure } from '../api/console';
+import type { LanguageCode } from '../i18n/languages';
 import type { Application } from './application.svelte';
-import { base64Of } from './blobs';
-import type { Schemas, V2 } from './client';
-import { Failure } from './console';
-import type { LanguageCode } from './languages';
 
 /** The status codes of versions. */
 export const code = {

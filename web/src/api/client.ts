@@ -1,10 +1,10 @@
 // The client of /v2. The generated types check the path, the parameters, the body and the answer of each call. The host that answers is an
 // argument: the one that an application chooses, the runtime on this device, or a server to compare with.
 import createClient, { type ParamsOption } from 'openapi-fetch';
-import type { FetchOptions } from '../runtime/src/index';
+import type { FetchOptions } from '../../runtime/src/index';
+import type { components, paths } from '../v2';
 import { base64Of } from './blobs';
 import { Failure } from './console';
-import type { components, paths } from './v2';
 
 export type Schemas = components['schemas'];
 

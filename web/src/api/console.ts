@@ -1,5 +1,5 @@
 // Calls /console, the API of the account and application pages. No other module calls it.
-import type { LanguageCode } from './languages';
+import type { LanguageCode } from '../i18n/languages';
 import { retryAfter } from './retry';
 
 export interface Account {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import settings from '../project.inlang/settings.json' with { type: 'json' };
+import settings from '../../project.inlang/settings.json' with { type: 'json' };
 import { bestLanguage, directionOf, languages, nameOf } from './languages';
 
 test('the pages have the languages of the messages', () => {

@@ -2,7 +2,7 @@
 // a rendition: a JPEG of at most 2,048 pixels a side.
 
 import { untrack } from 'svelte';
-import { revoke } from './blobs';
+import { revoke } from '../api/blobs';
 
 /** Makes the rendition of a picture. */
 export type Render = (picture: Blob) => Promise<Blob>;
