@@ -1,7 +1,7 @@
 // The sync status and the pending operations of the edge that serves these pages. They are read while an application is open.
 import type { Fetch } from '../api/client';
 import { Failure } from '../api/console';
-import { m } from '../parts/words';
+import { m } from '../i18n/shared';
 import { Outbox, type Status } from './outbox.svelte';
 
 const pause = 2000; // ms between two reads of the status while the page is visible

@@ -1,8 +1,9 @@
 // The messages of the pages in the reader's language, and the formats of numbers and dates.
 // All functions here are reactive, so a page changes its language without a reload.
 //
-// Each folder of messages is a namespace. This file loads the shell's. For every other namespace, the source folder with its name has a
-// words.ts that exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
+// Each folder of messages is a namespace. This file loads the shell's, and shared.ts the messages that several pages show. For every other
+// namespace, the source folder with its name has a words.ts that exports `m`. The type of `m` rejects a message of another namespace, and
+// importing `m` loads the namespace.
 // The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages only.
 
 import { readChoice, saveChoice } from '../browser/storage';

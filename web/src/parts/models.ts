@@ -1,5 +1,5 @@
 // The names of models. Built-in models have a name in the reader's language. Other models have the name that a person gave them.
-import { m } from './words';
+import { m } from '../i18n/shared';
 
 const builtIn: Readonly<Record<string, () => string>> = {
   aaa03c23b3724a16a56b629203edc62c: () => m.model_general(),

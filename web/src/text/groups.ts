@@ -1,4 +1,4 @@
-import { m } from '../parts/words';
+import { m } from '../i18n/shared';
 import { allScopes, describeScopes, type GroupId, groupOf, scopeName } from './scopes';
 
 const names: Record<GroupId, () => string> = {

@@ -1,7 +1,7 @@
 // Describes an error in the reader's language: what happened, and what to do.
 import { Failure } from '../api/console';
 import { row } from '../i18n/i18n.svelte';
-import { m } from '../parts/words';
+import { m } from '../i18n/shared';
 import { missingNames } from './groups';
 
 export interface Problem {

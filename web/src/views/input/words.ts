@@ -1,4 +1,7 @@
 import { namespace } from '../../i18n/i18n.svelte';
-import { m as parts } from '../../parts/words';
+import { m as shared } from '../../i18n/shared';
 
-export const m = namespace(import.meta.glob<typeof import('../../words/input/en.js')>('../../words/input/*.js'), parts);
+export const m = namespace(
+  import.meta.glob<typeof import('../../words/input/en.js')>('../../words/input/*.js'),
+  shared,
+);

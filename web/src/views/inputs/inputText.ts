@@ -2,7 +2,7 @@
 
 import { fileName } from '../../host/calls';
 import { language, number } from '../../i18n/i18n.svelte';
-import { m } from '../../parts/words';
+import { m } from '../../i18n/shared';
 import { type Input, pending, ready } from './calls';
 
 /** Returns the displayed name of an input: the file name in its metadata, or its id. */

@@ -1,4 +1,4 @@
 import { namespace } from '../../i18n/i18n.svelte';
-import { m as parts } from '../../parts/words';
+import { m as shared } from '../../i18n/shared';
 
-export const m = namespace(import.meta.glob<typeof import('../../words/look/en.js')>('../../words/look/*.js'), parts);
+export const m = namespace(import.meta.glob<typeof import('../../words/look/en.js')>('../../words/look/*.js'), shared);
