@@ -139,7 +139,7 @@ await journey(async (arrive) => {
     await bo.checkAccessibility('an application');
   });
   await bo.step('The token example runs in a shell as it was copied', async () => {
-    await bo.button(m('by_token_word')).click();
+    await bo.button(m('examples_by_token')).click();
     const { status, answer } = await runShell(await bo.copyText(copyButton(bo)), secret);
     checkPrediction(status, answer);
     await bo.checkAccessibility('the token example');
@@ -176,13 +176,13 @@ await journey(async (arrive) => {
     const waitForStatus = (words) =>
       bo.waitUntil((words) => document.querySelector('aside .foot a')?.textContent.includes(words), words);
     await bo.page.goto(`/${id}/inputs`);
-    await waitForStatus(m('truth_confirmed'));
+    await waitForStatus(m('sync_summary_confirmed'));
     bo.isOffline = true;
     await bo.page.route('**/v2/**', (route) => route.abort());
     await bo.page.locator(`aside a[href="/${id}/models"]`).click();
-    await waitForStatus(m('truth_offline'));
+    await waitForStatus(m('sync_summary_offline'));
     await bo.page.unroute('**/v2/**');
-    await waitForStatus(m('truth_confirmed'));
+    await waitForStatus(m('sync_summary_confirmed'));
     await bo.page.goto(home);
     await bo.confirmOnline();
   });
@@ -256,7 +256,7 @@ await journey(async (arrive) => {
     await bo.checkAccessibility('a forgotten password');
     await bo.field(m('email')).fill(person.email);
     await bo.button(m('forgot_do')).click();
-    await bo.waitFor(bo.page.getByText(m('forgot_made')));
+    await bo.waitFor(bo.page.getByText(m('forgot_link_created')));
     await bo.waitFor(bo.page.getByText(m('mail_in_log')));
     await bo.checkAccessibility('a link on its way');
     await bo.page.goto(await waitForLine(/to=bo@example\.org .*?(http[^\s"\\]+\/reset\?token=[^\s"\\]+)/));
@@ -272,7 +272,7 @@ await journey(async (arrive) => {
     await requestDeletion(bo, newPassword);
     await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_owner')));
     await bo.checkAccessibility('an account that has an application');
-    await bo.button(m('keep_it'), bo.dialog(m('leave_account'))).click();
+    await bo.button(m('delete_cancel'), bo.dialog(m('delete_account'))).click();
     await bo.page.goto('/apps');
     await bo.link(m('delete_named', { name: application })).click();
     await bo.field(m('delete_type', { name: application })).fill(application);
@@ -283,11 +283,11 @@ await journey(async (arrive) => {
     await requestDeletion(bo, person.password);
     await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_wrong_password')));
     await bo.checkAccessibility('the question before an account goes');
-    const dialog = bo.dialog(m('leave_account'));
+    const dialog = bo.dialog(m('delete_account'));
     await bo.field(m('password'), dialog).fill(newPassword);
-    await bo.button(m('leave_account'), dialog).click();
+    await bo.button(m('delete_account'), dialog).click();
     await bo.waitFor(bo.heading(m('sign_in')));
-    await bo.waitFor(bo.page.getByText(m('account_left')));
+    await bo.waitFor(bo.page.getByText(m('account_deleted')));
     await bo.page.goto('/account');
     await bo.waitFor(bo.heading(m('sign_in')));
     await bo.field(m('email')).fill(person.email);
@@ -334,10 +334,10 @@ async function signOut(t) {
 /** Asks for the account to be deleted. */
 async function requestDeletion(t, password) {
   await openAccount(t);
-  await t.button(m('leave_account')).click();
-  const dialog = t.dialog(m('leave_account'));
+  await t.button(m('delete_account')).click();
+  const dialog = t.dialog(m('delete_account'));
   await t.field(m('password'), dialog).fill(password);
-  await t.button(m('leave_account'), dialog).click();
+  await t.button(m('delete_account'), dialog).click();
 }
 
 /** Creates an application. `dialogName`, if given, is the name under which axe checks the dialog. */
@@ -448,13 +448,13 @@ async function deleteConcepts(t) {
       const dialog = t.dialog(m('delete_named', { name }));
       await t.button(m('delete_named', { name })).click();
       await t.waitFor(dialog);
-      checkEqual(await t.focusLabel(), m('keep_it'), 'the answer that changes nothing');
+      checkEqual(await t.focusLabel(), m('delete_cancel'), 'the answer that changes nothing');
       await t.button(m('delete_button'), dialog).click();
       if (name === 'draft') await t.waitFor(t.page.getByText(m('concepts_deleted', { name })));
       else {
         await t.waitFor(dialog.getByRole('alert').getByText(status.details));
         await t.checkAccessibility('a concept that is used');
-        await t.button(m('keep_it'), dialog).click();
+        await t.button(m('delete_cancel'), dialog).click();
       }
       await t.waitForRemoval(dialog);
     }

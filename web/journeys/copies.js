@@ -23,7 +23,7 @@ export async function testCopy(t) {
     return answer.json();
   };
   const addLabel = async (concept) => {
-    await t.field(en('work_concept', { name })).focus();
+    await t.field(en('sync_label_for', { name })).focus();
     await t.type(concept);
     await t.press('Enter');
     await t.waitFor(picture.locator('.own', { hasText: concept }));
@@ -33,13 +33,13 @@ export async function testCopy(t) {
     await t.page.goto('/sync');
     await t.waitFor(t.heading(en('sync_title')));
     await t.waitFor(t.page.getByText(en('phase_current')));
-    await t.waitFor(t.page.locator('.truth', { hasText: en('truth_confirmed') }));
+    await t.waitFor(t.page.locator('.sync-summary', { hasText: en('sync_summary_confirmed') }));
   });
   await t.step('Without a network, a picture and a label wait in the replica', async () => {
-    await t.waitFor(t.heading(en('work_title')));
+    await t.waitFor(t.heading(en('sync_pictures')));
     await t.waitFor(t.page.getByText(en('look_stored')));
     await t.setOffline(true);
-    await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
+    await t.page.getByLabel(en('pictures_add'), { exact: true }).setInputFiles(lighthouse);
     await t.waitFor(mark(en('mark_queued')));
     await addLabel('tower');
     checkEqual(await pendingChanges.count(), 2, 'changes that wait');
@@ -50,7 +50,7 @@ export async function testCopy(t) {
     await t.page.reload();
     await t.waitFor(mark(en('mark_queued')));
     await t.waitFor(picture.locator('.own', { hasText: 'tower' }));
-    await t.waitFor(t.page.locator('.truth', { hasText: en('truth_queued', { n: '2' }) }));
+    await t.waitFor(t.page.locator('.sync-summary', { hasText: en('sync_summary_queued', { n: '2' }) }));
     checkEqual(await mark(en('mark_confirmed')).count(), 0, 'ticks before the log has said so');
   });
   let id;
@@ -76,8 +76,8 @@ export async function testCopy(t) {
     );
     await t.waitFor(t.page.getByText(en('sync_waiting_none')));
     await t.waitFor(definition(en('sync_only_here'), en('sync_nothing')));
-    await t.button(en('receipt_compare')).click();
-    await t.waitFor(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
+    await t.button(en('consistency_compare')).click();
+    await t.waitFor(t.page.getByText(en('consistency_equal', { equal: '2', all: '2' })));
     await t.page.setViewportSize({ width: 360, height: 740 });
     await t.checkWidth('a copy');
     await t.page.setViewportSize({ width: 1200, height: 800 });
@@ -90,23 +90,23 @@ export async function testCopy(t) {
     const conflict = conflicts.getByRole('article');
     await t.waitFor(conflict.getByText(en('verdict_gone')));
     await t.waitFor(conflict.getByText('ruin'));
-    await t.waitForRemoval(t.page.getByRole('region', { name: en('work_title') }).getByRole('article', { name }));
+    await t.waitForRemoval(t.page.getByRole('region', { name: en('sync_pictures') }).getByRole('article', { name }));
     await t.checkAccessibility('a conflict');
-    await t.button(en('sync_agree'), conflict).click();
+    await t.button(en('sync_accept'), conflict).click();
     await t.waitFor(conflicts.getByText(en('sync_conflicts_none')));
-    await t.waitFor(conflicts.getByText(en('sync_settled')));
+    await t.waitFor(conflicts.getByText(en('sync_resolved')));
   });
   await t.step('A person removes the replica and creates it again', async () => {
     await t.button(en('sync_remove')).click();
     const question = t.dialog(en('sync_remove_title', { app: await selectedApp(t) }));
-    checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
+    checkEqual(await t.focusLabel(), en('delete_cancel'), 'the answer that changes nothing');
     await t.button(en('sync_remove'), question).click();
     await t.waitFor(t.page.getByText(en('sync_removed')));
-    await t.waitFor(t.button(en('sync_keep')));
+    await t.waitFor(t.button(en('sync_make_offline')));
     check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
     await t.checkAccessibility('an application without a copy');
     await t.page.reload();
-    await t.button(en('sync_keep')).click();
+    await t.button(en('sync_make_offline')).click();
     await t.waitFor(t.page.getByText(en('phase_current')));
   });
   await t.step('The replica of an application that becomes local only sends its changes and is removed', () =>
@@ -127,7 +127,7 @@ async function toggleLocalOnly(t, { callApi, mark }) {
   const countInputs = async () => (await callApi('GET', '/inputs?per_page=100')).inputs.length;
   const initialCount = await countInputs();
   await t.button(en('sync_work_offline')).click();
-  await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
+  await t.page.getByLabel(en('pictures_add'), { exact: true }).setInputFiles(lighthouse);
   await t.waitFor(mark(en('mark_queued')));
   await setLocalOnly(true);
   await t.checkAccessibility('an application that is local only');
@@ -140,7 +140,7 @@ async function toggleLocalOnly(t, { callApi, mark }) {
   checkEqual(faults, [], 'faults, beside the reason that the runtime gives');
   checkEqual(await countInputs(), initialCount + 1, 'pictures that the origin has');
   await t.waitFor(t.page.getByText(en('sync_local_only', { app: await selectedApp(t) })));
-  check(await t.button(en('sync_keep')).isDisabled(), 'a copy can be made of what is local only');
+  check(await t.button(en('sync_make_offline')).isDisabled(), 'a copy can be made of what is local only');
   check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
   await t.checkAccessibility('no copy of what is local only');
   await setLocalOnly(false);

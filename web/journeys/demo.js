@@ -61,7 +61,7 @@ async function addSamples(t) {
   const app = await newApp(t);
   const url = t.page.url();
   await t.page.goto(`/${app}/inputs`);
-  await t.button(en('kept_samples')).click();
+  await t.button(en('pictures_add_samples')).click();
   await t.waitFor(t.page.getByText(en('inputs_count_stored', { count: '42' })));
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('inputs_map')).click();
@@ -112,13 +112,13 @@ async function addFolder(t) {
 async function savePictures(t) {
   const app = await newApp(t);
   await t.page.goto(`/${app}/inputs`);
-  await t.waitFor(t.page.getByText(en('kept_samples')));
+  await t.waitFor(t.page.getByText(en('pictures_add_samples')));
   await t.page.goto('/look');
-  await t.button(en('teach_samples')).click();
+  await t.button(en('train_samples')).click();
   await t.waitUntil(() =>
     [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
   );
-  await t.button(en('kept_save_all', { app: 'Harbour watch' })).click();
+  await t.button(en('device_pictures_save', { app: 'Harbour watch' })).click();
   await t.waitFor(t.page.getByText(en('look_saved', { app: 'Harbour watch' })));
   await t.page.goto(`/${app}/inputs`);
   await t.waitFor(t.page.locator('main').getByText(en('count_pictures', { n: '8' })));
@@ -144,10 +144,10 @@ async function savePlaces(t) {
   };
   const choice = t.page.getByRole('checkbox', { name: /location stored in the file/ }).first();
   await t.page.goto(`/${app}/inputs`);
-  await t.waitFor(t.page.getByText(en('kept_samples')));
+  await t.waitFor(t.page.getByText(en('pictures_add_samples')));
   await t.page.goto('/look');
   await show(40);
-  await t.button(en('kept_save_all', { app: 'Harbour watch' })).click();
+  await t.button(en('device_pictures_save', { app: 'Harbour watch' })).click();
   await t.waitFor(choice);
   await waitForPlaces(0);
   checkEqual(await choice.isChecked(), false, 'whether a place is used that nobody asked for');
@@ -348,7 +348,7 @@ function isInDialog(t) {
 async function replaceKey(t) {
   await t.button(en('replace_key', { name: 'By keyboard' })).click();
   const question = t.dialog(en('replace_key_title', { name: 'By keyboard' }));
-  checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
+  checkEqual(await t.focusLabel(), en('delete_cancel'), 'the answer that changes nothing');
   await t.checkAccessibility('the question before a key is replaced');
   await t.button(en('replace'), question).click();
   const keyDialog = t.dialog(en('key_once'));

@@ -110,7 +110,7 @@ async function pasteWrongKey(s) {
   const { t } = s;
   await t.page.goto(`/${s.app}/inputs`);
   await t.waitFor(t.heading(m('edge_open')));
-  await t.checkAccessibility('the door of an edge');
+  await t.checkAccessibility('the sign-in page of an edge');
   await pasteKey(s, '0123456789abcdef0123456789abcdef');
   await t.waitFor(t.page.getByRole('alert').getByText(m('edge_key_wrong')));
   await t.waitFor(t.page.getByText(m('edge_key_wrong_do')));
@@ -159,7 +159,7 @@ async function openPictures(s) {
     [320, 240],
     'the size of a thumbnail',
   );
-  await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
+  await waitForStatus(s, m('sync_summary_confirmed'), m('sync_summary_connected'));
   const storageTexts = await t.page.evaluate(() =>
     [sessionStorage, localStorage].map((storage) => JSON.stringify(storage)),
   );
@@ -197,7 +197,7 @@ async function addLabelAndPicture(s) {
   await addLabel(s, /^Castle gate/, 'tower');
   await dropFiles(t.page.locator('main'), [lighthouse], 'again');
   await waitForCount(t, 44);
-  await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
+  await waitForStatus(s, m('sync_summary_confirmed'), m('sync_summary_connected'));
   await waitForPictures(t, 44);
   const { large, failures } = await countPictureRequests(s);
   checkEqual([large, failures], [0, []], 'large pictures, and those that did not come');
@@ -233,9 +233,9 @@ async function analysePicture(s) {
   await t.waitFor(t.heading(m('look_first_title')));
   await dropFiles(t.page.locator('main'), ['40-red-whiskered-bulbul.jpg']);
   await t.waitFor(t.page.locator('.readout .words li'));
-  await t.waitFor(t.page.getByText(m('look_here')));
+  await t.waitFor(t.page.getByText(m('look_predicted_device')));
   await t.page.getByRole('tab', { name: model }).click();
-  await t.waitFor(t.page.getByText(m('edge_look')));
+  await t.waitFor(t.page.getByText(m('look_predicted_edge')));
   checkEqual(
     await t.page.locator('.readout .words li .name').first().textContent(),
     'Bird',
@@ -256,16 +256,16 @@ async function workWithoutOrigin(s) {
   await t.page.goto(`/${s.app}/inputs`);
   await waitForPictures(t, 44);
   await s.killOrigin();
-  await waitForStatus(s, m('truth_offline_confirmed'));
+  await waitForStatus(s, m('sync_summary_offline_confirmed'));
   await addLabel(s, /^Beach in the wind/, 'tower');
-  await waitForStatus(s, m('truth_offline'), m('truth_queued', { n: 1 }));
+  await waitForStatus(s, m('sync_summary_offline'), m('sync_summary_queued', { n: 1 }));
   await dropFiles(t.page.locator('main'), ['01-canal-in-venice.jpg'], 'again');
   await waitForCount(t, 45);
-  await waitForStatus(s, m('truth_offline'), m('truth_queued', { n: 2 }));
+  await waitForStatus(s, m('sync_summary_offline'), m('sync_summary_queued', { n: 2 }));
   await waitForPictures(t, 45);
   await t.checkAccessibility('the pictures of an edge that is alone');
   const statusText = await t.page.locator('aside .foot a').textContent();
-  check(!statusText.includes(m('truth_connected')), `it says ${statusText}`);
+  check(!statusText.includes(m('sync_summary_connected')), `it says ${statusText}`);
 
   await t.page.locator('aside .foot a').click();
   await t.waitFor(t.heading(m('edge_waiting')));
@@ -273,7 +273,7 @@ async function workWithoutOrigin(s) {
   await t.waitFor(pendingSection.getByText('tower'));
   checkEqual(await pendingSection.getByRole('listitem').count(), 2, 'changes that wait');
   await t.waitFor(pendingSection.getByText(m('edge_safe')));
-  await t.waitFor(t.page.getByText(m('edge_keys_may', { writes: '24 hours', reads: '7 days' })));
+  await t.waitFor(t.page.getByText(m('edge_keys_offline', { writes: '24 hours', reads: '7 days' })));
   await t.waitFor(t.page.getByText(m('edge_name', { name: 'north' })));
   await t.checkAccessibility('what waits at an edge');
 
@@ -285,20 +285,23 @@ async function workWithoutOrigin(s) {
   await t.waitFor(t.page.locator('.readout'));
   await dropFiles(t.page.locator('main'), ['40-red-whiskered-bulbul.jpg']);
   await t.page.getByRole('tab', { name: model }).click();
-  await t.waitFor(t.page.getByText(m('edge_look')));
+  await t.waitFor(t.page.getByText(m('look_predicted_edge')));
   checkEqual((await countPictureRequests(s)).failures, [], 'pictures that did not come');
 }
 
 async function restartOrigin(s) {
   const { t } = s;
   await t.page.goto(`/sync?app=${s.app}`);
-  await waitForStatus(s, m('truth_offline'), m('truth_queued', { n: 2 }));
+  await waitForStatus(s, m('sync_summary_offline'), m('sync_summary_queued', { n: 2 }));
   const textsHandle = await t.page.evaluateHandle(collectStatusTexts);
   await s.startOrigin();
-  await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
+  await waitForStatus(s, m('sync_summary_confirmed'), m('sync_summary_connected'));
   const texts = await textsHandle.jsonValue();
   const earlierTexts = texts.slice(0, -1);
-  check(!earlierTexts.some((line) => line.includes(m('truth_confirmed'))), `it is said before it is so: ${texts}`);
+  check(
+    !earlierTexts.some((line) => line.includes(m('sync_summary_confirmed'))),
+    `it is said before it is so: ${texts}`,
+  );
   await t.waitFor(t.page.getByText(m('sync_waiting_none')));
   const inputs = await listInputs(s.callApi);
   checkEqual(

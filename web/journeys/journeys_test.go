@@ -111,7 +111,7 @@ func (b *scriptPaths) travel(t *testing.T, j journey) {
 		edge := process.ServeWarm(t, b.edge)
 		more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
 	case "sweep.js": // the pages of a server where nobody is signed in
-		more = []string{"DOOR=" + process.Serve(t, b.origin).URL}
+		more = []string{"SIGN_IN=" + process.Serve(t, b.origin).URL}
 	}
 	travel(t, process.Serve(t, b.origin, j.serve...), b.node, j.script, b.chromium, more...)
 }

@@ -42,13 +42,13 @@ const copyRow = (t) => t.page.getByRole('article', { name, exact: true });
 /** Opens the application's copy on the page Sync, and waits until it is complete. */
 async function join(t, app) {
   await t.page.goto(`/sync?app=${app}`);
-  await t.button(en('sync_keep')).click();
+  await t.button(en('sync_make_offline')).click();
   await t.waitFor(t.page.getByText(en('phase_current')));
   await t.waitFor(t.page.getByText(en('look_stored')));
 }
 
 async function addLabel(t, concept) {
-  await t.field(en('work_concept', { name })).focus();
+  await t.field(en('sync_label_for', { name })).focus();
   await t.type(concept);
   await t.press('Enter');
   await t.waitFor(copyRow(t).locator('.own', { hasText: concept }));
@@ -100,7 +100,7 @@ async function makeCopy(s) {
   s.callApi = caller(new URL(t.page.url()).origin, key);
   await join(t, s.app);
   const file = { name, mimeType: 'image/jpeg', buffer: await sample(lighthouse) };
-  await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(file);
+  await t.page.getByLabel(en('pictures_add'), { exact: true }).setInputFiles(file);
   await t.waitFor(copyRow(t).getByText(en('mark_confirmed'), { exact: true }));
   s.input = (await s.callApi('GET', '/inputs')).inputs[0].id;
   await storeMore(t, s.app);
@@ -266,11 +266,11 @@ async function deleteAccount(s) {
     const withoutAccount = all.map(({ account, ...rest }) => (rest.id === other ? rest : { account, ...rest }));
     localStorage.setItem('copies', JSON.stringify(withoutAccount)); // as an earlier program stored it
   }, s.app);
-  await t.button(en('leave_account')).click();
-  const dialog = t.dialog(en('leave_account'));
+  await t.button(en('delete_account')).click();
+  const dialog = t.dialog(en('delete_account'));
   await t.field(en('password'), dialog).fill(person.password);
-  await t.button(en('leave_account'), dialog).click();
-  await t.waitFor(t.page.getByText(en('account_left')));
+  await t.button(en('delete_account'), dialog).click();
+  await t.waitFor(t.page.getByText(en('account_deleted')));
   checkNothing(await findData(t), [s.app]);
   checkEqual(
     (await copies(t)).map((c) => c.id),

@@ -77,7 +77,7 @@ async function waitForRecogniser(t) {
   await t.page.unroute(network);
   await t.page.reload();
   await t.waitForRemoval(bar);
-  await t.waitFor(t.heading(en('teach_title')));
+  await t.waitFor(t.heading(en('train_title')));
   check(
     requestPaths.some((path) => /^\/runtime\/network-\w+\.plan$/.test(path)),
     `no network was loaded: ${requestPaths.filter((p) => p.startsWith('/runtime'))}`,
@@ -96,7 +96,7 @@ async function analyseAtServer(t) {
     release = resolve;
   });
   await t.page.route(/\/runtime\/network-/, (route) => gate.then(() => route.continue()).catch(() => {}));
-  const choice = t.page.getByRole('checkbox', { name: en('look_meanwhile') });
+  const choice = t.page.getByRole('checkbox', { name: en('look_use_server') });
   const lead = t.page.locator('main header p');
   const call = '/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs';
   await t.page.goto('/look');
@@ -108,22 +108,22 @@ async function analyseAtServer(t) {
   checkEqual(sent, [], 'calls with a picture before the choice');
   await choice.check();
   await awaitAnalysis(t);
-  await t.waitFor(t.page.getByText(en('look_origin')));
+  await t.waitFor(t.page.getByText(en('look_predicted_origin')));
   const rows = await readConcepts(t);
   check(
     rows.slice(0, 8).some((row) => row.name === 'lighthouse'),
     `the server sees ${rows.map((row) => row.name)}`,
   );
-  checkEqual(await lead.textContent(), en('look_meanwhile_lead'), 'the lead after the choice');
+  checkEqual(await lead.textContent(), en('look_use_server_text'), 'the lead after the choice');
   checkEqual(sent, [call], 'calls with a picture after the choice');
   await t.checkAccessibility('the answer of the server');
   await t.page.reload();
   await t.waitFor(choice);
   check(await choice.isChecked(), 'the choice is forgotten');
   await dropOnStage(t, lighthouse);
-  await t.waitFor(t.page.getByText(en('look_origin')));
+  await t.waitFor(t.page.getByText(en('look_predicted_origin')));
   release();
-  await t.waitFor(t.page.getByText(en('look_here')));
+  await t.waitFor(t.page.getByText(en('look_predicted_device')));
   await t.waitForRemoval(choice);
   checkEqual(await lead.textContent(), en('look_lead'), 'the lead with the recogniser');
   await awaitAnalysis(t);
@@ -144,24 +144,24 @@ async function analysePicture(t) {
     rows.map((row) => row.value).sort((a, b) => b - a),
     'the order of the values',
   );
-  await t.waitFor(t.page.getByText(en('look_here')));
+  await t.waitFor(t.page.getByText(en('look_predicted_device')));
   await t.page.getByRole('button', { name: /^Show \d+ lower/ }).click();
   check((await readConcepts(t)).length > rows.length, 'there are no lower concepts');
   await t.button(en('look_fewer')).click();
   await t.page.locator('.readout .words li button').first().hover();
   await t.waitFor(t.page.locator('.photo canvas'));
-  await t.waitFor(t.page.getByText(en('look_where', { concept: rows[0].name })));
+  await t.waitFor(t.page.getByText(en('look_heatmap', { concept: rows[0].name })));
   checkEqual(
     t.requests.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // without those of the side bar and the replica
     [],
     'calls to the server',
   );
   await t.checkAccessibility('a picture that was read');
-  const teachButton = t.button(en('teach_title'));
+  const teachButton = t.button(en('train_title'));
   const { y } = await teachButton.boundingBox();
   check(y < 800, `nothing on the first screen says that it can be taught: ${y}`);
   await teachButton.click();
-  checkEqual(await t.focusLabel(), en('teach_name', { number: '1' }), 'what comes first in teaching');
+  checkEqual(await t.focusLabel(), en('train_concept_name', { number: '1' }), 'what comes first in teaching');
 }
 
 async function changeLanguages(t) {
@@ -189,21 +189,21 @@ async function changeLanguages(t) {
 
 /** Makes a receipt, compares it with this server and with an edge, and checks the hashes in it. */
 async function compareHashes(t) {
-  const part = t.page.getByRole('region', { name: en('receipt_title') });
-  await t.button(en('receipt_make'), part).click();
-  await t.waitFor(part.getByText(en('receipt_browser')));
-  await t.button(en('receipt_compare'), part).click();
-  await t.waitFor(part.getByText(en('receipt_equal', { equal: '2', all: '2' })));
+  const part = t.page.getByRole('region', { name: en('consistency_title') });
+  await t.button(en('consistency_make'), part).click();
+  await t.waitFor(part.getByText(en('consistency_browser')));
+  await t.button(en('consistency_compare'), part).click();
+  await t.waitFor(part.getByText(en('consistency_equal', { equal: '2', all: '2' })));
   if (edge) {
-    await part.getByText(en('receipt_elsewhere')).click();
-    await t.field(en('receipt_address')).fill('nowhere at all');
-    check(await t.button(en('receipt_other'), part).isDisabled(), 'the comparison is offered without a key');
-    await t.field(en('receipt_key')).fill(process.env.EDGE_KEY);
-    await t.button(en('receipt_other'), part).click();
-    await t.waitFor(part.getByText(en('receipt_address_wrong')));
-    await t.field(en('receipt_address')).fill(new URL(edge).host);
-    await t.button(en('receipt_other'), part).click();
-    await t.waitFor(part.getByText(en('receipt_equal', { equal: '3', all: '3' })));
+    await part.getByText(en('consistency_elsewhere')).click();
+    await t.field(en('consistency_address')).fill('nowhere at all');
+    check(await t.button(en('consistency_other'), part).isDisabled(), 'the comparison is offered without a key');
+    await t.field(en('consistency_key')).fill(process.env.EDGE_KEY);
+    await t.button(en('consistency_other'), part).click();
+    await t.waitFor(part.getByText(en('consistency_address_wrong')));
+    await t.field(en('consistency_address')).fill(new URL(edge).host);
+    await t.button(en('consistency_other'), part).click();
+    await t.waitFor(part.getByText(en('consistency_equal', { equal: '3', all: '3' })));
   }
   const hashes = await part.locator('code').evaluateAll((codes) => codes.map((code) => code.title));
   const places = edge ? 3 : 2;
@@ -238,25 +238,25 @@ async function dropBadFiles(t) {
 }
 
 async function trainConcepts(t) {
-  await t.button(en('teach_samples')).click();
+  await t.button(en('train_samples')).click();
   await t.waitUntil(() =>
     [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
   );
   const lesson = t.page.locator('.lesson').first();
   await dropFiles(lesson, [lighthouse]);
-  await t.button(en('teach_remove', { name: lighthouse }), lesson).click();
+  await t.button(en('train_remove', { name: lighthouse }), lesson).click();
   await t.waitUntil(() => document.querySelectorAll('.lesson li').length === 8);
   checkEqual(await t.page.locator('.drop.over').count(), 0, 'places that go on waiting for what was dropped elsewhere');
   await t.checkAccessibility('two concepts with pictures');
-  const train = t.button(en('teach_train'));
+  const train = t.button(en('train'));
   await train.click();
-  const message = t.page.getByText(en('teach_trained', { time: '#' }).split('#')[0]);
+  const message = t.page.getByText(en('train_done', { time: '#' }).split('#')[0]);
   await t.waitFor(message);
   const seconds = Number((await message.textContent()).match(/[\d.]+/)[0]);
   if (isTimed) check(seconds <= 6, `training took ${seconds} s, want 2`); // the limit is three times the goal
   for (const [title, first] of [
-    ['Pelicans', en('lesson_bird')],
-    ['Damselfly on a leaf', en('lesson_insect')],
+    ['Pelicans', en('train_sample_bird')],
+    ['Damselfly on a leaf', en('train_sample_insect')],
   ]) {
     await t.button(title, t.page.locator('.film')).click();
     await t.waitFor(t.page.locator('.facts', { hasText: title }));
@@ -269,7 +269,7 @@ async function trainConcepts(t) {
 
 async function findSimilar(t) {
   const part = t.page.locator('section[aria-labelledby="similar"]');
-  await t.button(en('kept_samples'), part).click();
+  await t.button(en('pictures_add_samples'), part).click();
   await t.waitFor(part.getByText(en('count_pictures', { n: '43' }).replace('43', '42'))); // the lighthouse is one of the samples
   const listHits = () =>
     part
@@ -305,14 +305,14 @@ async function analyseCamera(t) {
     isTimed ? 5 : 0.1,
   );
   await t.checkAccessibility('the camera');
-  await t.button(`${en('teach_more')}`).click();
+  await t.button(`${en('train_add_concept')}`).click();
   const lesson = t.page.locator('.lesson').nth(2);
   await lesson.getByRole('textbox').fill('Clock');
   for (let n = 1; n <= 3; n++) {
-    await lesson.getByRole('button', { name: en('teach_snap') }).click();
+    await lesson.getByRole('button', { name: en('pictures_add_camera') }).click();
     await t.waitUntil((n) => document.querySelectorAll('.lesson')[2].querySelectorAll('li').length === n, n);
   }
-  await t.button(en('teach_train')).click();
+  await t.button(en('train')).click();
   await t.waitUntil((name) => document.querySelector('.readout .words .name')?.textContent === name, 'Clock');
   await t.button(en('camera_take')).click();
   await t.waitFor(t.page.locator('.photo img'));
@@ -346,15 +346,15 @@ async function startOffline(t) {
     'the server',
   );
   await t.page.reload();
-  await t.waitFor(t.heading(en('similar_title')).or(t.heading(en('kept_title'))));
+  await t.waitFor(t.heading(en('similar_title')).or(t.heading(en('device_pictures'))));
   await t.waitFor(t.page.getByText(en('look_offline')));
   await t.waitFor(t.page.getByText(en('count_pictures', { n: '46' }))); // three of them are frames of the camera, and one is its picture
   checkEqual(
     await t.page.locator('.lesson input:not([type])').evaluateAll((inputs) => inputs.map((input) => input.value)),
-    [en('lesson_bird'), en('lesson_insect'), 'Clock'],
+    [en('train_sample_bird'), en('train_sample_insect'), 'Clock'],
     'what was taught',
   );
-  await t.waitFor(t.page.getByRole('tab', { name: en('look_own') }));
+  await t.waitFor(t.page.getByRole('tab', { name: en('look_custom_model') }));
   await t.button('Lighthouse in the sea', t.page.locator('.film')).click();
   await awaitAnalysis(t);
   check(
@@ -362,13 +362,13 @@ async function startOffline(t) {
     'the lighthouse is not seen',
   );
   await checkSpeed(t);
-  const part = t.page.getByRole('region', { name: en('receipt_title') });
-  await t.button(en('receipt_make'), part).click();
-  await t.waitFor(part.getByText(en('receipt_browser')));
-  await t.field(en('receipt_key')).fill('0123456789abcdef0123456789abcdef');
-  await t.button(en('receipt_other'), part).click();
-  await t.waitFor(part.getByText(en('receipt_sum', { equal: '1', all: '1', missing: '1' })));
-  await t.waitFor(part.getByText(en('receipt_offline')));
+  const part = t.page.getByRole('region', { name: en('consistency_title') });
+  await t.button(en('consistency_make'), part).click();
+  await t.waitFor(part.getByText(en('consistency_browser')));
+  await t.field(en('consistency_key')).fill('0123456789abcdef0123456789abcdef');
+  await t.button(en('consistency_other'), part).click();
+  await t.waitFor(part.getByText(en('consistency_sum', { equal: '1', all: '1', missing: '1' })));
+  await t.waitFor(part.getByText(en('consistency_offline')));
   await t.checkAccessibility('a page without a network');
   await t.page.locator('.scroll').evaluate((element) => element.scrollTo(0, 0));
   await t.page.setViewportSize({ width: 360, height: 740 });
@@ -415,7 +415,7 @@ function timeAnalysis(name) {
 async function pressShortcuts(t) {
   t.page.on('filechooser', () => {}); // intercepts file dialogs from now on, not only while waitForEvent waits
   await t.page.goto('/look');
-  await t.waitFor(t.heading(en('teach_title')));
+  await t.waitFor(t.heading(en('train_title')));
   const fileChooser = t.page.waitForEvent('filechooser');
   await t.press('o');
   await (await fileChooser).setFiles(new URL(lighthouse, samples).pathname);
@@ -432,16 +432,16 @@ async function pressShortcuts(t) {
 }
 
 async function deleteEverything(t) {
-  await t.button(en('kept_forget')).click();
-  const question = t.dialog(en('forget_title'));
+  await t.button(en('device_pictures_delete')).click();
+  const question = t.dialog(en('device_delete_title'));
   await t.waitFor(question);
-  checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
+  checkEqual(await t.focusLabel(), en('delete_cancel'), 'the answer that changes nothing');
   await t.checkAccessibility('the question before all is forgotten');
-  await t.button(en('forget_do'), question).click();
+  await t.button(en('device_delete_do'), question).click();
   await t.waitForRemoval(question);
-  await t.waitFor(t.heading(en('kept_none')));
+  await t.waitFor(t.heading(en('device_pictures_none')));
   await t.page.reload();
-  await t.waitFor(t.heading(en('kept_none')));
+  await t.waitFor(t.heading(en('device_pictures_none')));
   checkEqual(
     await t.page.locator('.lesson input:not([type])').evaluateAll((inputs) => inputs.map((input) => input.value)),
     ['', ''],
@@ -452,7 +452,7 @@ async function deleteEverything(t) {
 async function denyCamera(t) {
   const ar = await words('ar');
   await t.page.goto('/look');
-  await t.waitFor(t.heading(ar('teach_title')));
+  await t.waitFor(t.heading(ar('train_title')));
   await t.button(ar('look_camera')).click();
   await t.waitFor(t.page.getByRole('alert').getByText(ar('camera_refused')));
   await t.checkAccessibility('a camera that may not be used');

@@ -23,7 +23,7 @@ export const syncStatus = (t) => t.page.locator('aside .foot a b').first();
 const waitForQueue = (s, n) =>
   s.t.waitUntil(
     (texts) => texts.every((text) => document.querySelector('aside .foot a b')?.textContent.includes(text)),
-    [s.m('truth_offline'), s.m('truth_queued', { n })],
+    [s.m('sync_summary_offline'), s.m('sync_summary_queued', { n })],
   );
 
 /** Waits until the device has a replica of the application, and creates a key for calls to other places. */
@@ -41,7 +41,7 @@ export async function openInputs(s) {
   const { t } = s;
   await t.page.goto(`/${s.app}/inputs`);
   await waitForCount(t, s.pictures);
-  await t.waitFor(t.page.getByText(s.m('truth_connected')));
+  await t.waitFor(t.page.getByText(s.m('sync_summary_connected')));
 }
 
 export async function goOffline(s) {
@@ -99,9 +99,9 @@ export async function trainModel(s) {
   await t.waitFor(t.link(s.m('models_version_show', { n: 1 })));
   // Pending are 1 earlier picture, 10 pictures, 2 concepts, and 3 operations for the model, its version and the result of its training.
   await waitForQueue(s, 1 + 10 + 2 + 3);
-  for (const part of ['models_weak', 'models_confusion']) await t.waitFor(t.heading(s.m(part)));
-  await t.waitFor(t.page.getByText(s.m('models_promise', { value: '0.9' }), { exact: true }));
-  for (const name of ['models_precision', 'models_recall', 'models_cut']) {
+  for (const part of ['models_doubtful', 'models_confusion']) await t.waitFor(t.heading(s.m(part)));
+  await t.waitFor(t.page.getByText(s.m('models_cut_off_promise', { value: '0.9' }), { exact: true }));
+  for (const name of ['models_precision', 'models_recall', 'models_cut_off']) {
     const figures = await t.page.locator(`td[data-label="${s.m(name)}"]`).allTextContents();
     check(figures.length === 2 && figures.every((x) => /^[01]\.\d\d$/.test(x)), `${name}: ${figures}`);
   }
@@ -136,7 +136,7 @@ const firstConcept = (s) =>
 async function tryVersion(s, version) {
   const { t } = s;
   await dropFiles(t.page.locator('section[aria-labelledby="try-h"]'), [testPicture]);
-  await t.waitFor(t.page.getByText(s.m('models_runs_here', { n: version })));
+  await t.waitFor(t.page.getByText(s.m('models_runs_device', { n: version })));
   await t.waitFor(firstConcept(s));
   return firstConcept(s).textContent();
 }
@@ -165,7 +165,7 @@ export async function correctLabel(s) {
   const dialog = t.dialog(s.m('models_check_title'));
   await t.waitFor(dialog);
   await t.checkAccessibility('the weakest pictures');
-  const yesCount = await dialog.getByText(s.m('models_check_said', { n: '1', value: '#' }).split('1')[0]).count();
+  const yesCount = await dialog.getByText(s.m('models_check_labelled', { n: '1', value: '#' }).split('1')[0]).count();
   await t.press(yesCount ? 'n' : 'y'); // this undoes the label
   await t.button(s.m('models_check_train'), dialog).click();
   await t.waitFor(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));

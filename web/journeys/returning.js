@@ -47,16 +47,16 @@ async function dismissConflict(s) {
   await t.waitFor(conflict.getByText(s.m('verdict_gone')));
   checkEqual(await conflict.count(), 1, 'conflicts');
   await t.waitFor(conflict.getByText('tower'));
-  await t.waitFor(conflict.getByText(s.m('sync_in_force')));
+  await t.waitFor(conflict.getByText(s.m('sync_current')));
   const sides = await conflict
     .locator('.side')
     .evaluateAll((elements) => elements.map((element) => element.getBoundingClientRect().y));
   check(sides.length === 2 && sides[0] === sides[1], `the sides stand at ${sides}`);
   await t.checkAccessibility('a conflict');
-  await t.button(s.m('sync_agree'), conflict).click();
-  await t.waitFor(syncStatus(t).getByText(s.m('truth_confirmed'), { exact: true }));
-  await t.button(s.m('receipt_compare')).click();
-  await t.waitFor(t.page.getByText(s.m('receipt_equal', { equal: '2', all: '2' })));
+  await t.button(s.m('sync_accept'), conflict).click();
+  await t.waitFor(syncStatus(t).getByText(s.m('sync_summary_confirmed'), { exact: true }));
+  await t.button(s.m('consistency_compare')).click();
+  await t.waitFor(t.page.getByText(s.m('consistency_equal', { equal: '2', all: '2' })));
 }
 
 /**

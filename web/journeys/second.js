@@ -34,7 +34,7 @@ async function waitForEdges(s) {
   for (const callApi of s.callers) await pollUntil(() => readPicture(callApi), Boolean, 'the pictures of an edge');
   await t.page.goto(`/${s.app}/inputs`);
   await t.waitFor(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}`) }));
-  await t.waitFor(t.page.getByText(ar('truth_connected')));
+  await t.waitFor(t.page.getByText(ar('sync_summary_connected')));
 }
 
 async function labelAtEdge(s) {
@@ -59,7 +59,7 @@ async function waitForLabel(s) {
     'the label at the other edge',
   );
   await t.waitFor(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}.*tower`) }));
-  await t.waitFor(t.page.getByText(ar('truth_connected')));
+  await t.waitFor(t.page.getByText(ar('sync_summary_connected')));
   await t.confirmOnline();
 }
 
@@ -74,6 +74,6 @@ async function openWhileFrozen(s) {
   } finally {
     await s.thawOrigin();
   }
-  await t.waitFor(t.page.getByText(ar('truth_connected')));
+  await t.waitFor(t.page.getByText(ar('sync_summary_connected')));
   await t.confirmOnline();
 }

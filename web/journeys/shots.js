@@ -111,11 +111,11 @@ const addAtOrigin = async (id, bytes) => {
   );
 };
 const addOnDevice = async (page, _, buffer, name) => {
-  await page.getByLabel(en('teach_files'), { exact: true }).setInputFiles({ name, mimeType: 'image/jpeg', buffer });
+  await page.getByLabel(en('pictures_add'), { exact: true }).setInputFiles({ name, mimeType: 'image/jpeg', buffer });
   await page.getByRole('article', { name, exact: true }).waitFor();
 };
 const labelOnDevice = async (page, id) => {
-  const labelField = page.getByLabel(en('work_concept', { name: id }), { exact: true });
+  const labelField = page.getByLabel(en('sync_label_for', { name: id }), { exact: true });
   await labelField.fill('ruin');
   await labelField.press('Enter');
   await page.getByRole('article', { name: id, exact: true }).locator('.own', { hasText: 'ruin' }).waitFor();
@@ -123,7 +123,7 @@ const labelOnDevice = async (page, id) => {
 const deleteAtOrigin = (id) => callApi('DELETE', `/inputs/${id}`);
 const dismissConflict = async (page) => {
   await page.goto('/sync');
-  await button(en('sync_agree'))(page);
+  await button(en('sync_accept'))(page);
   await page.getByText(en('sync_conflicts_none')).waitFor();
 };
 
@@ -192,8 +192,8 @@ const states = {
     ),
     copy: false,
   },
-  'sign-in': { take: open('/sign-in'), at: 'door' },
-  'sign-up': { take: open('/sign-up'), at: 'door' },
+  'sign-in': { take: open('/sign-in'), at: 'signIn' },
+  'sign-up': { take: open('/sign-up'), at: 'signIn' },
   verify: {
     take: async (page) => {
       await page.goto('/sign-up');
@@ -202,7 +202,7 @@ const states = {
       await page.getByLabel(en('digit', { number: '1' }), { exact: true }).click();
       await page.keyboard.type('407');
     },
-    at: 'door',
+    at: 'signIn',
   },
   look: { take: sequence(open('/'), click('main button:has-text("Bee on a petal")')) },
   'look.ar': { take: sequence(open('/'), click('main button:has-text("Bee on a petal")')), language: 'ar' },
@@ -277,7 +277,7 @@ const states = {
   docs: { take: sequence(open('/docs'), (page) => page.locator('.opblock').first().waitFor()) },
   offline: {
     take: sequence(open('/:app/inputs'), waitForRest, setOffline(true), labelFirst, (page) =>
-      page.getByText(en('truth_offline')).first().waitFor({ state: 'attached' }),
+      page.getByText(en('sync_summary_offline')).first().waitFor({ state: 'attached' }),
     ),
     restore: setOffline(false),
   },
@@ -306,11 +306,11 @@ const demo = await startProgram(
   /^edge-1: (.*)$/,
 );
 const server = await startProgram(
-  ['serve', '--listen', '127.0.0.1:0', '--data', join(data, 'door'), '--log-format', 'text'],
+  ['serve', '--listen', '127.0.0.1:0', '--data', join(data, 'sign-in'), '--log-format', 'text'],
   /msg=serving address=(\S+)/,
   /^\s+(http\S+\/sign-up\?setup=\S+)$/,
 );
-Object.assign(places, { origin: demo.matches[0], door: `http://${server.matches[0]}` });
+Object.assign(places, { origin: demo.matches[0], signIn: `http://${server.matches[0]}` });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: browserArgs });
 const shots = [];
 try {

@@ -10,11 +10,11 @@ const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
 async function clearUnreadFilters(t, m, app) {
   for (const page of ['inputs', 'search']) {
     await t.page.goto(`/${app}/${page}?q=%5B%7B%22input`);
-    await t.waitFor(t.heading(m('search_unread')));
+    await t.waitFor(t.heading(m('search_link_unreadable')));
     checkEqual(await t.page.locator('[role=gridcell], .hits').count(), 0, 'pictures for filters that cannot be read');
     await t.checkAccessibility(`${page} with filters that cannot be read`);
     await t.button(m('search_clear')).click();
-    await t.waitForRemoval(t.heading(m('search_unread')));
+    await t.waitForRemoval(t.heading(m('search_link_unreadable')));
   }
 }
 
@@ -66,7 +66,7 @@ async function goOffline(t, m, app) {
   const onlineEntries = await entries();
   await t.setOffline(true);
   await t.page.reload();
-  await t.waitFor(t.page.getByText(m('truth_offline_confirmed')));
+  await t.waitFor(t.page.getByText(m('sync_summary_offline_confirmed')));
   checkEqual(await entries(), onlineEntries, 'the entries of the side bar without a network');
   const contact = t.page.locator('.kv dt', { hasText: m('sync_contact') }).locator('+ dd');
   await t.waitFor(contact.locator('time'));
@@ -80,7 +80,7 @@ async function goOffline(t, m, app) {
 
 /** Checks that the list of shortcuts has the shortcuts of the current page, in the current language. */
 async function checkShortcuts(t, m, app) {
-  const pages = { models: ['models_new'], concepts: ['concepts_new', 'concepts_begins'], sync: [] };
+  const pages = { models: ['models_new'], concepts: ['concepts_new', 'concepts_filter'], sync: [] };
   for (const [page, messages] of Object.entries(pages)) {
     await t.page.goto(page === 'sync' ? '/sync' : `/${app}/${page}`);
     await t.waitFor(t.page.locator('main h1'));

@@ -71,9 +71,9 @@ const signedOutPages = {
 const missingPages = [
   ['/apps/none', 'error_missing'],
   ['/:app/inputs/none', 'input_unknown'],
-  ['/:app/models/none', 'models_gone'],
-  ['/:app/models/bird-or-insect/none', 'models_version_gone'],
-  ['/:app/next?model=none', 'models_gone'],
+  ['/:app/models/none', 'models_not_found'],
+  ['/:app/models/bird-or-insect/none', 'models_version_not_found'],
+  ['/:app/next?model=none', 'models_not_found'],
   ['/no/such/page', 'not_found'],
 ];
 
@@ -88,8 +88,8 @@ await journey(
     await t.step('Pages that are left before they have loaded cause no fault', () => hurryThroughPages(t, names));
     await t.step('The browser frees the memory of pages that were left', () => checkMemory(t, names));
     await t.context.close();
-    if (!process.env.DOOR) return;
-    setOrigin(process.env.DOOR);
+    if (!process.env.SIGN_IN) return;
+    setOrigin(process.env.SIGN_IN);
     const visitor = await arrive({ language: 'en-GB' });
     await checkPages(visitor, signedOutPages, {}, []); // each page has another view, so no page between is needed
   },

@@ -89,7 +89,7 @@ async function recogniseVideo(t) {
     [],
     'what was sent',
   );
-  await t.waitFor(t.page.getByText(en('look_here')));
+  await t.waitFor(t.page.getByText(en('look_predicted_device')));
   checkEqual(
     await t.page.locator('.photo video').evaluate((v) => [v.videoWidth > 0, v.error]),
     [true, null],
@@ -158,7 +158,7 @@ async function saveFrame(t) {
   await t.waitUntil(
     () => document.querySelector('.photo video').currentTime === 4 && !document.querySelector('.photo video').seeking,
   );
-  await t.button(en('video_save')).click();
+  await t.button(en('video_frame_save')).click();
   await t.button(en('look_show')).click();
   await t.page.waitForURL(/\/\w{32}\/inputs\/\w{32}$/);
   await t.waitFor(t.page.getByText('slides.webm 0:04'));
@@ -240,7 +240,7 @@ async function checkUnplayableVideo(t) {
   await t.press('ArrowRight');
   await t.press('ArrowRight');
   await waitForTime(t, '0:02');
-  await t.button(en('video_save')).click();
+  await t.button(en('video_frame_save')).click();
   await t.button(en('look_show')).click();
   await t.waitFor(t.page.getByText('wmv2.wmv 0:02'));
 }

@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 const firstModules = ['src/views/studio/Studio.svelte'];
 
 /** Matches the modules of the pages that work without a network. The list contains them with all modules that they load later. */
-const offlineModules = /^src\/(parts\/|views\/(?!door\/|docs\/|account\/|applications\/))/;
+const offlineModules = /^src\/(parts\/|views\/(?!signin\/|docs\/|account\/|applications\/))/;
 /** The paths in the list that are not in the manifest of the build. */
 const extraPaths = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 

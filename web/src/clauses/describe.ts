@@ -1,7 +1,7 @@
 // Describes clauses in words: as the parts of a chip, and as one text for names and labels.
 import type { Application } from '../host/application.svelte';
 import { number } from '../i18n/i18n.svelte';
-import { conceptName } from '../text/names.svelte';
+import { conceptName } from '../text/conceptNames.svelte';
 import type { Clause, Point, Unit } from './clause';
 import { m } from './words';
 

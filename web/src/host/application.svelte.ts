@@ -18,7 +18,7 @@ import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Replica } from './replica.svelte';
 import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
-import type { MarkKind, Truth } from './syncMarks';
+import type { MarkKind, SyncSummary } from './syncMarks';
 
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
@@ -91,10 +91,11 @@ export class Application {
    * The numbers of pending operations, and whether the origin ever answered. Without a replica or an edge nothing is pending, and the
    * origin has every change that it answered.
    */
-  get truth(): Truth {
-    const { truth } = this.outbox ?? {};
-    const reached = !this.hasUnreadOperations && (truth?.reached || (!this.edgeStatus && this.#contact !== undefined));
-    return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
+  get syncSummary(): SyncSummary {
+    const { syncSummary } = this.outbox ?? {};
+    const reached =
+      !this.hasUnreadOperations && (syncSummary?.reached || (!this.edgeStatus && this.#contact !== undefined));
+    return { queued: 0, sent: 0, conflicts: 0, ...syncSummary, reached };
   }
 
   /** Whether the origin is unreachable or the user has taken the replica offline, as far as this page knows. */

@@ -23,7 +23,13 @@ export class EdgeStatus extends Outbox {
 
   /** Returns the text that replaces the time of the last contact. cut: the edge does not answer. */
   statusText(cut: boolean): string {
-    return cut ? m.truth_edge_cut() : this.isLocal ? m.truth_alone() : this.readFailure ? m.truth_unseen() : '';
+    return cut
+      ? m.sync_summary_edge_unreachable()
+      : this.isLocal
+        ? m.sync_summary_standalone()
+        : this.readFailure
+          ? m.sync_summary_forbidden()
+          : '';
   }
 
   /** Polls the status until the edge has none to report. */

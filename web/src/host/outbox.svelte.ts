@@ -2,7 +2,7 @@
 // pages. All displayed facts are read from the host, and none is derived from a person's actions.
 import { type Fetch, listAll, type Schemas, v2 } from '../api/client';
 import { coalesce } from './coalesce';
-import { marksById, type Truth } from './syncMarks';
+import { marksById, type SyncSummary } from './syncMarks';
 
 /** The sync status of a host. */
 export type Status = Schemas['Copy'];
@@ -57,7 +57,7 @@ export abstract class Outbox {
     concepts: marksById('concept_id', this.pending, this.conflicts),
   });
 
-  readonly truth: Truth = $derived.by(() => ({
+  readonly syncSummary: SyncSummary = $derived.by(() => ({
     queued: this.status?.queued ?? 0,
     sent: this.status?.sent ?? 0,
     conflicts: this.status?.conflicts ?? this.conflicts.length, // the status reports the number before the conflicts are read

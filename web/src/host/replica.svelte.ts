@@ -5,7 +5,7 @@ import { Failure, pageToken } from '../api/console';
 import { pause } from '../api/retry';
 import { readChoice } from '../browser/storage';
 import { Device, runtime } from './device.svelte';
-import { canDraw } from './drawn.svelte';
+import { canDraw } from './drawable.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox, type Status } from './outbox.svelte';
 import { sessionState } from './session.svelte';

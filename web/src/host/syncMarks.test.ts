@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactOf, countUnsentPictures, type MarkKind, markOf, marksById, truthParts, worstMark } from './syncMarks';
+import { contactOf, countUnsentPictures, type MarkKind, markOf, marksById, summaryParts, worstMark } from './syncMarks';
 
 test('the worst mark represents all', () => {
   const cases: [MarkKind[], MarkKind | undefined][] = [
@@ -51,13 +51,13 @@ test('the status line never contradicts itself, in any combination', () => {
         for (const reached of [false, true])
           for (const offline of [false, true])
             for (const contact of ['', before(0), before(59_000), before(61_000), before(86_400_000)]) {
-              const truth = { queued, sent, conflicts, reached };
+              const summary = { queued, sent, conflicts, reached };
               const [parts, met, mark] = [
-                truthParts(truth, offline),
-                contactOf(truth, offline, contact, now),
-                markOf(truth),
+                summaryParts(summary, offline),
+                contactOf(summary, offline, contact, now),
+                markOf(summary),
               ];
-              const context = JSON.stringify({ ...truth, offline, contact, parts, met });
+              const context = JSON.stringify({ ...summary, offline, contact, parts, met });
               const counts = queued + sent + conflicts > 0;
               // The parts are exactly the counts above 0.
               assert.deepEqual(
@@ -68,7 +68,7 @@ test('the status line never contradicts itself, in any combination', () => {
               assert.equal(parts.includes('confirmed'), !counts && reached, context);
               assert.equal(parts.includes('confirmed'), mark === 'confirmed', context);
               assert.equal(parts.includes('unreached'), !counts && !reached, context);
-              // The truth line and the contact do not contradict each other.
+              // The sync summary and the contact do not contradict each other.
               if (offline) assert.ok(['never', 'lost', 'before'].includes(met), context);
               else assert.ok(['never', 'seeking', 'connected'].includes(met), context);
               if (parts.includes('offline')) assert.notEqual(met, 'connected', context);

@@ -42,7 +42,7 @@ export function countUnsentPictures(
 }
 
 /** The part of a replica's status that its marks need. */
-export interface Truth {
+export interface SyncSummary {
   readonly queued: number;
   readonly sent: number;
   readonly conflicts: number;
@@ -50,7 +50,7 @@ export interface Truth {
 }
 
 /** Returns the mark of a replica; undefined if nothing is pending and the origin never answered. */
-export function markOf(t: Truth): MarkKind | undefined {
+export function markOf(t: SyncSummary): MarkKind | undefined {
   const all: MarkKind[] = [];
   if (t.conflicts) all.push('conflict');
   if (t.queued) all.push('queued');
@@ -64,18 +64,18 @@ export type Contact = 'never' | 'seeking' | 'connected' | 'lost' | 'before';
 
 const recentMillis = 60_000; // ms after which the time of a lost contact is shown; a shorter time would read like a current contact
 
-/** Returns the contact to display next to a Truth, from the same facts, so that the two do not contradict each other. */
-export function contactOf(t: Truth, offline: boolean, contact: string, now: number): Contact {
+/** Returns the contact to display next to a summary, from the same facts, so that the two do not contradict each other. */
+export function contactOf(t: SyncSummary, offline: boolean, contact: string, now: number): Contact {
   if (!contact && !t.reached) return 'never';
   if (!offline) return contact ? 'connected' : 'seeking';
   return !contact || now - Date.parse(contact) < recentMillis ? 'lost' : 'before';
 }
 
-/** The parts of the truth line, in this order, without their texts. */
-export type TruthPart = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
+/** The parts of the sync summary, in this order, without their texts. */
+export type SummaryPart = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
 
 /** Returns the parts for a replica. "confirmed" is not among them while operations are pending, or before the origin's first answer. */
-export function truthParts(t: Truth, offline: boolean): readonly TruthPart[] {
+export function summaryParts(t: SyncSummary, offline: boolean): readonly SummaryPart[] {
   const counts = (['queued', 'sent', 'conflicts'] as const).filter((one) => t[one] > 0);
   if (!counts.length && !t.reached) return ['unreached'];
   return [...(offline ? (['offline'] as const) : []), ...(counts.length ? counts : (['confirmed'] as const))];

@@ -2,7 +2,7 @@
 import { Failure } from '../api/console';
 import { row } from '../i18n/i18n.svelte';
 import { m } from '../i18n/shared';
-import { missingNames } from './groups';
+import { missingNames } from './scopeNames';
 
 export interface Problem {
   title: string;
@@ -84,9 +84,9 @@ function missing(details: string): string {
     case 'concept':
       return m.error_missing_concept();
     case 'model':
-      return m.models_gone();
+      return m.models_not_found();
     case 'model_version':
-      return m.models_version_gone();
+      return m.models_version_not_found();
     default:
       return m.error_missing_any();
   }

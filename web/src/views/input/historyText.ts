@@ -2,7 +2,7 @@
 import type { Application } from '../../host/application.svelte';
 import { nameOfEdge } from '../../host/session.svelte';
 import { row } from '../../i18n/i18n.svelte';
-import { conceptName } from '../../text/names.svelte';
+import { conceptName } from '../../text/conceptNames.svelte';
 import { verdictText } from '../sync/operationText';
 import type { Step } from './calls';
 import { m } from './words';
@@ -11,7 +11,7 @@ const kinds: Readonly<Record<string, () => string>> = {
   input_create: () => m.input_step_create(),
   input_meta: () => m.op_input_meta(),
   input_delete: () => m.op_input_delete(),
-  input_delete_all: () => m.deed_inputs_delete_all(),
+  input_delete_all: () => m.audit_inputs_delete_all(),
 };
 
 /** Returns the effects of a step, one per line. */
@@ -23,9 +23,9 @@ export function stepText(app: Application, step: Pick<Step, 'content' | 'kind' |
   const sentences: readonly [string[], (inputs: { names: string }) => string][] = [
     [names((v) => v !== null && v !== 0), m.input_step_present],
     [names((v) => v === 0), m.input_step_absent],
-    [names((v) => v === null), m.input_step_taken],
+    [names((v) => v === null), m.input_step_removed],
   ];
-  if (kind === 'input_geo') lines.push(content.geo === null ? m.input_step_place_taken() : m.input_step_place());
+  if (kind === 'input_geo') lines.push(content.geo === null ? m.input_step_place_removed() : m.input_step_place());
   else if (kind === 'input_fetched') lines.push(`${content.status?.description ?? ''} (${content.status?.code ?? ''})`);
   else if (kind === 'outputs_patch') lines.push(m.input_step_outputs());
   else if (kind !== 'input_labels') lines.push(kinds[kind]?.() ?? m.op_other());
@@ -38,5 +38,5 @@ export function stepText(app: Application, step: Pick<Step, 'content' | 'kind' |
 /** Returns the place of a step: this browser or this edge while the step is pending, and then the origin. */
 export function stepPlace(app: Application, step: Step): string {
   if (step.state !== 'queued' && step.state !== 'sent') return m.input_site_origin();
-  return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });
+  return app.copy ? m.consistency_browser() : m.edge_name({ name: nameOfEdge() });
 }

@@ -5,7 +5,7 @@ import { untrack } from 'svelte';
 import { revoke } from '../../api/blobs';
 import { bytesAt, inputPath } from '../../api/client';
 import type { Application } from '../../host/application.svelte';
-import { canDraw, drawable, withAddress } from '../../host/drawn.svelte';
+import { canDraw, drawable, withAddress } from '../../host/drawable.svelte';
 
 const atOnce = 6e6; // bytes; larger files are loaded at the person's request
 

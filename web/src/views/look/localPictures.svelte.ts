@@ -1,7 +1,7 @@
 // The pictures that are stored on this device.
 import { revoke } from '../../api/blobs';
 import { inputPath } from '../../api/client';
-import { drawable } from '../../host/drawn.svelte';
+import { drawable } from '../../host/drawable.svelte';
 import type { Calls, StoredPicture } from './calls';
 import type { Picture } from './pictures';
 

@@ -6,7 +6,6 @@ import { type Fetch, fileUrl, v2 } from '../../api/client';
 import { Failure } from '../../api/console';
 import { lately, type ProgressMark, rate, secondsLeft } from '../../host/progress';
 import { Calls, customModel } from './calls';
-import { fitSize, parseSamples, sampleLessons } from './pictures';
 import {
   bytesToHex,
   countMatches,
@@ -15,7 +14,8 @@ import {
   type Receipt,
   receiptsMatch,
   shortHash,
-} from './receipt';
+} from './consistency';
+import { fitSize, parseSamples, sampleLessons } from './pictures';
 
 /** Returns a fetch function that gives these answers in turn, and the list of its requests. */
 function answers(...all: [number, object][]): {

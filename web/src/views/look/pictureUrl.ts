@@ -6,7 +6,7 @@ import { Failure } from '../../api/console';
 import type { Application } from '../../host/application.svelte';
 import { hostedPath } from '../../host/calls';
 import { decode } from '../../routing/routes';
-import { bytesToHex } from './receipt';
+import { bytesToHex } from './consistency';
 
 const waiting = 30001;
 const ready = [30000, 30200];

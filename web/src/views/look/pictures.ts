@@ -2,8 +2,8 @@
 
 import { Failure } from '../../api/console';
 import type { Crop } from '../../clauses';
-import type { Render } from '../../host/drawn.svelte';
-import { bytesToHex } from './receipt';
+import type { Render } from '../../host/drawable.svelte';
+import { bytesToHex } from './consistency';
 import { upright } from './upright';
 
 /** A picture to display and to predict. Its bytes are the original ones: nothing is decoded or encoded. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isWithoutLabels, type Metrics, type Version } from './calls';
+import { confusion, uncheckedConcepts, weakest } from './doubtfulLabels';
 import { conceptQuality, numberVersions, trainingChanges, unmetPromises } from './versions';
-import { confusion, uncheckedConcepts, weakest } from './weak';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
 

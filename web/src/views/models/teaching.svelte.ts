@@ -4,7 +4,7 @@ import { SvelteMap } from 'svelte/reactivity';
 import { revoke } from '../../api/blobs';
 import { inputPath } from '../../api/client';
 import type { Application } from '../../host/application.svelte';
-import { draws, withAddress } from '../../host/drawn.svelte';
+import { draws, withAddress } from '../../host/drawable.svelte';
 import { picturesIn } from '../../parts/pictureFiles';
 import { type Picture, readPicture } from '../look/pictures';
 import { addExample } from './calls';

@@ -1,7 +1,7 @@
 // Compares the digests of a replica's state and of its origin's. At the same entry of the same log, equal states have equal digests.
 import { clientOf } from '../../api/client';
 import { Failure } from '../../api/console';
-import { bytesToHex } from '../look/receipt';
+import { bytesToHex } from '../look/consistency';
 
 /** The digest of an application's state after an entry of its log. All but seq in hex. */
 export interface Digest {

@@ -9,7 +9,7 @@ const kinds: Readonly<Record<string, () => string>> = {
   input_meta: () => m.op_input_meta(),
   input_geo: () => m.op_input_geo(),
   input_delete: () => m.op_input_delete(),
-  input_delete_all: () => m.deed_inputs_delete_all(),
+  input_delete_all: () => m.audit_inputs_delete_all(),
   concept_create: () => m.op_concept(),
   concept_name: () => m.op_concept(),
   concept_delete: () => m.op_concept(),

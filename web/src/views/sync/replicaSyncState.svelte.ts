@@ -21,7 +21,7 @@ export class ReplicaSyncState extends SyncState {
     return this.device.client !== undefined;
   }
   get words() {
-    return { place: m.receipt_browser(), pending: m.sync_waiting(), safe: m.sync_safe() };
+    return { place: m.consistency_browser(), pending: m.sync_waiting(), safe: m.sync_safe() };
   }
   get isPersistent(): boolean {
     const { state } = this.device;

@@ -51,8 +51,8 @@ export abstract class SyncState {
   get marks() {
     return this.#outbox.marks;
   }
-  get truth() {
-    return this.#outbox.truth;
+  get syncSummary() {
+    return this.#outbox.syncSummary;
   }
   get offline() {
     return this.#outbox.offline;

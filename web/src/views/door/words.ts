@@ -1,4 +1,0 @@
-import { namespace } from '../../i18n/i18n.svelte';
-import { m as shared } from '../../i18n/shared';
-
-export const m = namespace(import.meta.glob<typeof import('../../words/door/en.js')>('../../words/door/*.js'), shared);
