@@ -4,6 +4,7 @@ import { test } from 'node:test';
 
 const ts: typeof import('typescript') = createRequire(import.meta.url)('typescript'); // not bundled, because it is large
 const most = 12; // maximum number of casts in all sources
+const columns = 140; // of a line in a component. The formatter breaks longer ones, but no text and no comment.
 
 const sources = import.meta.glob<string>(['./**/*.{ts,svelte}', '!./**/*.{d,test,testkit}.ts', '!./words/**'], {
   eager: true,
@@ -44,6 +45,15 @@ test('a cast has a reason next to it, and there are few', () => {
   );
   assert.ok(all.length <= most, `${all.length} casts, at most ${most}`);
   assert.ok(Object.keys(sources).length > 300, 'the sources were not found');
+});
+
+test('no line of a component has more than 140 columns', () => {
+  const long = Object.entries(sources).flatMap(([path, text]) =>
+    text
+      .split('\n')
+      .flatMap((line, i) => (path.endsWith('.svelte') && line.length > columns ? [`${path}:${i + 1}`] : [])),
+  );
+  assert.deepEqual(long, []);
 });
 
 test('casts are found in modules and in the scripts of components', () => {
