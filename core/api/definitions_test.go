@@ -234,7 +234,9 @@ func checkDefined(t *testing.T, file string, e *apitest.Exchange, covered map[st
 		}
 		checkMembers(value, endpoint, members, func(member string) {
 			if !slices.Contains(optional, member) {
-				t.Errorf("%s: %s %s?%s: %s is outside the definitions, form %s", file, e.Request.Method, e.Request.Path, e.Request.Query, member, form)
+				t.Errorf("%s: %s %s?%s: %s is outside the definitions, form %s. Strict clients fail on members that they do not know: "+
+					"answer with it only if the request asks for it, by a word of show or a member of its own",
+					file, e.Request.Method, e.Request.Path, e.Request.Query, member, form)
 			}
 		})
 		optional = slices.DeleteFunc(optional, func(member string) bool { return member == "Concept.updated_at" })

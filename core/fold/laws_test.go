@@ -3,6 +3,7 @@ package fold_test
 import (
 	_ "embed"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -291,8 +292,9 @@ func TestContentDigest(t *testing.T) {
 //go:embed testdata/golden.txt
 var golden string
 
-// TestGolden folds one fixed program. The digests must be equal on every host: natively, on arm64, as wasip1 and without assembly. UPDATE=1
-// writes them.
+var update = flag.Bool("update", false, "rewrite testdata from what is folded now")
+
+// TestGolden folds one fixed program. The digests must be equal on every host: natively, on arm64, as wasip1 and without assembly.
 func TestGolden(t *testing.T) {
 	w := newWorld(t)
 	for _, op := range program(rand.New(rand.NewPCG(20261121, 4)), 2000) {
@@ -306,11 +308,11 @@ func TestGolden(t *testing.T) {
 	}
 	state := w.digest()
 	got := fmt.Sprintf("state   %s\ncontent %s\n", hex.EncodeToString(state[:]), hex.EncodeToString(content[:]))
-	if os.Getenv("UPDATE") != "" {
+	if *update {
 		if err := os.WriteFile("testdata/golden.txt", []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if got != golden {
-		t.Errorf("digests\n%swant\n%s", got, golden)
+		t.Errorf("digests\n%swant\n%s(go test ./core/fold -run Golden -update writes them)", got, golden)
 	}
 }

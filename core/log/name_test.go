@@ -24,7 +24,7 @@ func TestKindNames(t *testing.T) {
 	}
 	for k := range log.Kind(256) {
 		if name := k.String(); name != "unknown" && !kinds[k] {
-			t.Errorf("kind %d, %s, is of no body", k, name)
+			t.Errorf("kind %d, %s: logtest.Bodies has no body of it", k, name)
 		}
 	}
 	if kind := log.KindOf(&log.Unknown{Kind: 200}); kind != 200 || kind.String() != "unknown" {

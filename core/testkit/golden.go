@@ -52,6 +52,11 @@ func (g *Golden) Hold(t *testing.T, path string, update bool) {
 			t.Fatalf("%s: %s: %v", path, name, err)
 		}
 	}
+	defer func() {
+		if t.Failed() {
+			t.Log("Stored and sent bytes must stay readable. If only a field or a kind was added, go test -run Golden -update writes", path)
+		}
+	}()
 	if len(want) != len(g.names) {
 		t.Errorf("%s has %d encodings, want %d", path, len(want), len(g.names))
 	}

@@ -124,7 +124,7 @@ func TestFailures(t *testing.T) {
 			o.Failures = failures
 			all[id] = o
 		} else if !slices.Equal(o.Failures, failures) {
-			t.Errorf("%s: the document lists the errors\n%v, want\n%v\n(go test ./web/openapi -update writes them)", id, o.Failures, failures)
+			t.Errorf("%s: the document lists the errors\n%v, want\n%v\n(go test ./web/openapi -update writes them, then go generate ./web/openapi)", id, o.Failures, failures)
 		}
 	}
 	if *update {

@@ -83,7 +83,7 @@ func TestCodes(t *testing.T) {
 		t.Fatalf("only %d codes found in core/api", len(want))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("codes of core/api -, of the document +:\n%s", diff)
+		t.Errorf("codes of core/api -, of status.go +:\n%s", diff)
 	}
 }
 
