@@ -137,7 +137,7 @@ func TestOneApplication(t *testing.T) {
 	if len(a.writes.keys) < 50 {
 		t.Errorf("only %d keys were written", len(a.writes.keys))
 	}
-	a.control.Collect()
+	a.control.ScheduleCollect()
 	a.tidy(t)
 	if stored, err := a.Blobs.Has(t.Context(), pictureHash(0)); stored || err != nil {
 		t.Errorf("a deleted input's picture is held: %v, %v", stored, err)

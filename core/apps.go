@@ -42,9 +42,9 @@ type apps struct {
 // application is an application with its background workers.
 type application struct {
 	ID           string
-	Partition    *partition.Partition            // the part that Origin or Copy contains
+	Partition    *partition.Partition            // the part that Origin or Replica contains
 	Origin       *partition.Origin               // nil at a replica
-	Copy         *partition.Copy                 // nil at an origin; the origin's log determines the network of a replica
+	Copy         *partition.Replica              // nil at an origin; the origin's log determines the network of a replica
 	current      atomic.Pointer[api.Application] // the application as requests use it
 	inputs       *ingest.Worker
 	hasUnsettled bool // only for Step: pictures of pending operations and conflicts may be pinned
@@ -58,7 +58,7 @@ func (a *application) caller() string { return a.current.Load().Caller() }
 // show updates the application that requests use to its record.
 func (a *application) show(record *catalog.App) {
 	a.current.Store(&api.Application{
-		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition, Origin: a.Origin, Copy: a.Copy,
+		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition, Origin: a.Origin, Replica: a.Copy,
 		Training: func(v *catalog.Version) (float64, bool) { return a.queue().Progress(v) },
 	})
 }
@@ -178,7 +178,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		settings.Quota = appQuota{a.storage, app}
 	}
 	if copied > 0 { // an app record came from an origin, so the application is a replica
-		if to.Copy, err = partition.OpenCopy(settings, partition.Replica{}); err == nil {
+		if to.Copy, err = partition.OpenReplica(settings, partition.ReplicaOptions{}); err == nil {
 			to.Partition = to.Copy.Partition
 		}
 	} else if to.Origin, err = partition.OpenOrigin(settings); err == nil {
@@ -195,7 +195,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 
 // begin starts the work on an application that only the writing machine does.
 func (a *apps) begin(to *application, app catalog.AppID) error {
-	err := to.inputs.Serve(to.Partition)
+	err := to.inputs.Attach(to.Partition)
 	if err == nil && to.Copy == nil {
 		err = a.chooseNetwork(to)
 	}

@@ -31,18 +31,18 @@ func (s appStore) Open(id string) (*api.Application, error) {
 }
 
 // App implements [api.Applications].
-func (s appStore) App(id string) (catalog.App, error) { return s.e.Register.Read().App(id) }
+func (s appStore) App(id string) (catalog.App, error) { return s.e.Register.Reader().App(id) }
 
 // Key implements [api.Applications].
-func (s appStore) Key(hash auth.Hash) (catalog.Key, error) { return s.e.Register.Read().Key(hash) }
+func (s appStore) Key(hash auth.Hash) (catalog.Key, error) { return s.e.Register.Reader().Key(hash) }
 
 // Client implements [api.Applications].
-func (s appStore) Client(id string) (catalog.Client, error) { return s.e.Register.Read().Client(id) }
+func (s appStore) Client(id string) (catalog.Client, error) { return s.e.Register.Reader().Client(id) }
 
 // AppsOf implements [api.Applications]. The order is by id.
 func (s appStore) AppsOf(account string) ([]catalog.App, error) {
 	var owned []catalog.App
-	err := s.e.Register.Read().Apps(func(app catalog.App) bool {
+	err := s.e.Register.Reader().Apps(func(app catalog.App) bool {
 		if app.Owner == account && account != "" {
 			owned = append(owned, app)
 		}

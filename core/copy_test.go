@@ -19,7 +19,7 @@ func TestEmptyReplicaIssuesNoOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Copy(c.app)
+	p, err := e.Replica(c.app)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (d *appToDelete) serve(method, path, body string) api.Response {
 	for !call.Done() {
 		var results []api.Result
 		for _, job := range call.Jobs() {
-			results = append(results, d.Work(job))
+			results = append(results, d.RunJob(job))
 		}
 		call.Resume(results)
 	}
@@ -296,7 +296,7 @@ func TestDeletionEndsCalls(t *testing.T) {
 			w.Step(t, time.Second) // the purge ends before the calls and tasks
 		}
 		for _, task := range tasks {
-			if err := w.Engine.Done(t.Context(), task, w.Do(task)); err != nil {
+			if err := w.Engine.Done(t.Context(), task, w.RunTask(task)); err != nil {
 				t.Errorf("a task of a deleted application ends with %v", err)
 			}
 		}
@@ -304,7 +304,7 @@ func TestDeletionEndsCalls(t *testing.T) {
 			for !call.Done() {
 				var results []api.Result
 				for _, job := range call.Jobs() {
-					results = append(results, w.Work(job))
+					results = append(results, w.RunJob(job))
 				}
 				call.Resume(results)
 			}

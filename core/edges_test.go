@@ -93,7 +93,7 @@ func TestEdges(t *testing.T) {
 		defer l.mu.Unlock()
 		l.now = l.now.Add(d)
 	}
-	pass(register.EnrolLife)
+	pass(register.EnrolTokenTTL)
 	if _, err := e.Register.EnrolEdge(ctx, timely, [32]byte{3}); err != nil {
 		t.Errorf("enrolled at the end of the token: %v", err)
 	}

@@ -70,18 +70,18 @@ type Options struct {
 	Storage     api.Storage                      // nil: storage has no limits
 	PictureSize func(h blob.Hash) (int64, error) // bytes of a stored picture, or blob.ErrNotFound; required with Storage
 
-	// Copies returns the sync status of an application that is a replica, and false for other applications. nil if there are no replicas.
-	Copies func(app string) (api.SyncStatus, bool)
+	// SyncStatus returns the sync status of an application that is a replica, and false for other applications. nil if there are no replicas.
+	SyncStatus func(app string) (api.SyncStatus, bool)
 
 	NoColumns  bool // see index.Options; for a store in memory
 	Thumbnails bool // replicas make the thumbnails that they lack, of pictures that the host has or gets
 
-	PublicURL     string              // start of the URLs of hosted pictures; empty means http://127.0.0.1:8080
-	PublicAppID   string              // app_id of public models and concepts; empty means by the client, see api.Options
-	KeepPredicted time.Duration       // storage time of a picture sent for prediction; 0 means 24 h
-	Retention     partition.Retention // retention of each application's log; zero fields mean their defaults
-	JSON          jsonio.Limits       // limits of a request's body; zero fields mean jsonio's defaults
-	MaxAnswer     int64               // maximum bytes of a response's body; 0 means api.DefaultMaxAnswer
+	PublicURL    string              // start of the URLs of hosted pictures; empty means http://127.0.0.1:8080
+	PublicAppID  string              // app_id of public models and concepts; empty means by the client, see api.Options
+	PredictedTTL time.Duration       // storage time of a picture sent for prediction; 0 means 24 h
+	Retention    partition.Retention // retention of each application's log; zero fields mean their defaults
+	JSON         jsonio.Limits       // limits of a request's body; zero fields mean jsonio's defaults
+	MaxAnswer    int64               // maximum bytes of a response's body; 0 means api.DefaultMaxAnswer
 
 	Rate         auth.Rate // limit of an account key, its tokens and sessions; zero fields: 10 a second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // limit of the operator's own keys; zero means none
@@ -119,9 +119,9 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.Register.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: appStore{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: appStore{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, SyncStatus: o.SyncStatus, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
-		KeepPredicted: o.KeepPredicted, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate, AccountRate: o.AccountRate,
+		PredictedTTL: o.PredictedTTL, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate, AccountRate: o.AccountRate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.Close())

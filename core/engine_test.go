@@ -113,7 +113,7 @@ func (l *fixture) pictureCall(t testing.TB, side int) *api.Request {
 
 func TestEngineSweepsPredictedPictures(t *testing.T) {
 	l := newFixture(t)
-	l.o.KeepPredicted = time.Hour
+	l.o.PredictedTTL = time.Hour
 	e := l.open(t)
 	ctx := context.Background()
 	got := work(t, l, e.Begin(ctx, l.pictureCall(t, 4)))

@@ -19,7 +19,7 @@ import (
 // Advance takes in a batch that another machine has committed, once it is visible in the store. The caller shows the next batch after it.
 // Errors: those of partition.Origin.Advance. The engine must then be opened again.
 func (e *Engine) Advance(ctx context.Context, b *kv.Batch) error {
-	touched := catalog.AppsOf(b)
+	touched := catalog.ChangedApps(b)
 	if touched[catalog.Control] {
 		if err := e.Register.Advance(ctx); err != nil {
 			return fmt.Errorf("register: %w", err)

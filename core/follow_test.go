@@ -255,8 +255,8 @@ func (w *writers) compare(both [2]*machine) {
 			w.Errorf("application %s: the states differ", id)
 		}
 	}
-	purges, err := both[0].Register.Read().Purges()
-	others, failed := both[1].Register.Read().Purges()
+	purges, err := both[0].Register.Reader().Purges()
+	others, failed := both[1].Register.Reader().Purges()
 	if err != nil || failed != nil || fmt.Sprint(purges) != fmt.Sprint(others) {
 		w.Errorf("purges %v and %v; %v, %v", purges, others, err, failed)
 	}

@@ -74,7 +74,7 @@ func TestOperationsOfEndedTokens(t *testing.T) {
 		{"an older one, of another client", "other", first, revoked.Add(after), true},
 		{"a client without a generation", client.ID, 0, replaced.Add(after), true},
 	} {
-		if got := tokens.Over(tt.client, tt.generation, tt.at); got != tt.want {
+		if got := tokens.WasInvalid(tt.client, tt.generation, tt.at); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -82,10 +82,10 @@ func TestOperationsOfEndedTokens(t *testing.T) {
 	if _, err := e.Register.ChangeApp(ctx, register.Caller{}, app.ID, register.AppChange{MaxStale: &stale}); err != nil {
 		t.Fatal(err)
 	}
-	if tokens, err = e.Register.Tokens(app.ID); err != nil || tokens.Over("", 0, replaced.Add(stale+after)) || !tokens.Over("", 0, replaced.Add(stale+before)) {
+	if tokens, err = e.Register.Tokens(app.ID); err != nil || tokens.WasInvalid("", 0, replaced.Add(stale+after)) || !tokens.WasInvalid("", 0, replaced.Add(stale+before)) {
 		t.Errorf("an edge that writes for an hour at most: %+v, %v", tokens, err)
 	}
-	if tokens, err = e.Register.Tokens(other.ID); err != nil || tokens.Over("", 0, replaced.Add(after)) {
+	if tokens, err = e.Register.Tokens(other.ID); err != nil || tokens.WasInvalid("", 0, replaced.Add(after)) {
 		t.Errorf("another application's: %+v, %v", tokens, err)
 	}
 }

@@ -35,7 +35,7 @@ func TestNetworkChangeWithImportedHead(t *testing.T) {
 		t.Errorf("with a lower bias red is %v, before it was %v", v, trained)
 	}
 
-	r.Renew(t, next, old)
+	r.ReopenWithNetwork(t, next, old)
 	for rounds := 0; r.base() != next.Base(); rounds++ {
 		if rounds > 500 {
 			t.Fatal("the change of the network does not end")

@@ -178,7 +178,7 @@ func (k *killing) interrupt() {
 		k.Fatal(err)
 	}
 	for _, task := range tasks {
-		k.world.Do(task)
+		k.world.RunTask(task)
 	}
 	k.kill()
 }

@@ -153,11 +153,11 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	if !ok { // the log was ahead of the state
 		return fmt.Errorf("%w: network %x is not available", api.ErrOptions, h.Base[:8])
 	}
-	err = to.Partition.Index().DropOrphans(func(b *kv.Batch, base [32]byte) { catalog.OweBase(b, app, base) })
+	err = to.Partition.Index().DropOrphans(func(b *kv.Batch, base [32]byte) { catalog.ScheduleBaseCleanup(b, app, base) })
 	if err != nil {
 		return err
 	}
-	to.inputs.Rebase(h.Base)
+	to.inputs.SetBase(h.Base)
 	to.base, to.trainings = h.Base, training.NewQueue(to.Partition, serving)
 	next := a.o.Models
 	if to.Copy != nil {
@@ -174,7 +174,7 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 	}
 	inputs, err := app.renew.Take(now, n)
 	for _, in := range inputs {
-		tasks = append(tasks, Task{Picture: api.RenewJob(in.Blob, in.Crop, app.renew.Base()), app: app, renewed: &in})
+		tasks = append(tasks, Task{Picture: api.ReembedJob(in.Blob, in.Crop, app.renew.Base()), app: app, renewed: &in})
 	}
 	if err != nil || !app.renew.HasAnalysedAll() {
 		return tasks, err
@@ -212,7 +212,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 		return false, nil
 	}
 	app.closing = true
-	if app.trainings.Out() > 0 {
+	if app.trainings.InProgress() > 0 {
 		return false, nil
 	}
 	done, err := app.renew.Switch(ctx)
@@ -240,7 +240,7 @@ func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err e
 // switchNetwork switches the application to the network that its state names now.
 func (e *Engine) switchNetwork(now time.Time, app *application, to *predict.Set) error {
 	app.old, app.moved, app.base = app.base, now, to.Base()
-	app.inputs.Rebase(app.base)
+	app.inputs.SetBase(app.base)
 	app.trainings = training.NewQueue(app.Partition, to)
 	return app.Partition.Index().Switch(app.base)
 }
@@ -250,7 +250,7 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	if now.Sub(app.moved) < dropAfter {
 		return nil
 	}
-	if err := app.Partition.Forget(app.old); err != nil && !errors.Is(err, kv.ErrFollows) { // the machine that writes does it
+	if err := app.Partition.ForgetBase(app.old); err != nil && !errors.Is(err, kv.ErrFollows) { // the machine that writes does it
 		return err
 	}
 	err := app.Partition.Index().Drop(app.old)
@@ -263,24 +263,24 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	return err
 }
 
-// Progress is the progress of an application towards the newest network. Once Done and Failed add up to All, the application's models are
+// ReembedProgress is the progress of an application towards the newest network. Once Done and Failed add up to All, the application's models are
 // trained again, which takes moments.
-type Progress struct {
+type ReembedProgress struct {
 	App       string
 	Done, All uint64 // inputs
 	Failed    uint64 // inputs that the newest network could not analyse
 }
 
-// Renewals lists the applications that an older network still serves.
-func (e *Engine) Renewals() ([]Progress, error) {
+// ReembedProgress lists the applications that an older network still serves.
+func (e *Engine) ReembedProgress() ([]ReembedProgress, error) {
 	apps, err := e.apps.all()
 	if err != nil {
 		return nil, err
 	}
-	var out []Progress
+	var out []ReembedProgress
 	for _, app := range apps {
 		if done, failed, all, serving := app.renew.Progress(); !serving {
-			out = append(out, Progress{App: app.ID, Done: done, All: all, Failed: failed})
+			out = append(out, ReembedProgress{App: app.ID, Done: done, All: all, Failed: failed})
 		}
 	}
 	return out, nil

@@ -177,12 +177,12 @@ func changeNetwork(t *testing.T, inputs int) {
 		t.Fatalf("base %x, want %x", b, old.Base())
 	}
 
-	r.Renew(t, next, old)
+	r.ReopenWithNetwork(t, next, old)
 	r.check()
 	killed, rounds := 0, 0
 	for ; r.base() != next.Base(); rounds++ {
 		if rounds > 4*inputs+500 {
-			p, err := r.Engine.Renewals()
+			p, err := r.Engine.ReembedProgress()
 			t.Fatalf("it does not come to an end: %+v, %v", p, err)
 		}
 		r.Now = r.Now.Add(time.Second)
@@ -196,7 +196,7 @@ func changeNetwork(t *testing.T, inputs int) {
 		case inputs / 3, 2 * inputs / 3:
 			disk = disk.crash(t, random)
 			r.Store = disk
-			r.Renew(t, next, old)
+			r.ReopenWithNetwork(t, next, old)
 			killed++
 		}
 	}
@@ -210,7 +210,7 @@ func changeNetwork(t *testing.T, inputs int) {
 	if v := r.call("GET", "/v2/models/own/versions", ""); len(v.Versions) != 3 {
 		t.Errorf("versions %+v, want the untrained, the trained and the renewed", v.Versions)
 	}
-	if p, err := r.Engine.Renewals(); err != nil || len(p) != 0 {
+	if p, err := r.Engine.ReembedProgress(); err != nil || len(p) != 0 {
 		t.Errorf("Renewals = %+v, %v", p, err)
 	}
 
@@ -231,7 +231,7 @@ func changeNetwork(t *testing.T, inputs int) {
 	if err != nil || left > 0 {
 		t.Errorf("%d keys of the old network are left, %v", left, err)
 	}
-	r.Renew(t, next, old)
+	r.ReopenWithNetwork(t, next, old)
 	r.check()
 }
 
@@ -256,7 +256,7 @@ func TestNetworkChangeWithoutPicture(t *testing.T) {
 	if err := r.Blobs.Delete(t.Context(), in.Blob); err != nil {
 		t.Fatal(err)
 	}
-	r.Renew(t, next, old)
+	r.ReopenWithNetwork(t, next, old)
 	for rounds := 0; r.base() != next.Base(); rounds++ {
 		if rounds > 200 {
 			t.Fatal("it does not come to an end")
@@ -299,7 +299,7 @@ func TestNetworkChangeWithoutPicture(t *testing.T) {
 // networks. It answers as the origin does before the change, after it and after a restart.
 func TestReplicaFollowsNetworkChange(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	c := apitest.NewCopy(t, old, nil)
+	c := apitest.NewReplica(t, old, nil)
 	origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
 	origin.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
 	origin.call("POST", "/v2/models", `{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"closed_environment":true}}}}`)
@@ -321,9 +321,9 @@ func TestReplicaFollowsNetworkChange(t *testing.T) {
 		}
 	}
 	same("before the change")
-	c.World.Renew(t, next, old)
+	c.World.ReopenWithNetwork(t, next, old)
 	same("with the next program")
-	origin.Renew(t, next, old)
+	origin.ReopenWithNetwork(t, next, old)
 	was := copied.reddestScore()
 	for rounds := 0; origin.base() != next.Base(); rounds++ {
 		if rounds > 500 {
@@ -341,7 +341,7 @@ func TestReplicaFollowsNetworkChange(t *testing.T) {
 	}
 	origin.add(1, map[string]string{"red.png": "warm"})
 	same("with another input")
-	c.World.Renew(t, next, next) // the folder no longer has the old network
+	c.World.ReopenWithNetwork(t, next, next) // the folder no longer has the old network
 	same("after a restart")
 }
 
@@ -349,7 +349,7 @@ func TestReplicaFollowsNetworkChange(t *testing.T) {
 // trains the version again when it arrives, with the same inputs.
 func TestVersionOfOfflineReplicaIsRetrained(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	c := apitest.NewCopy(t, old, nil)
+	c := apitest.NewReplica(t, old, nil)
 	origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
 	origin.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
 	origin.call("POST", "/v2/models", `{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"closed_environment":true}}}}`)
@@ -357,12 +357,12 @@ func TestVersionOfOfflineReplicaIsRetrained(t *testing.T) {
 	copied.call("POST", "/v2/models/own/versions", "")
 	c.World.Step(t, time.Second)
 	copied.custom("red.png")
-	origin.Renew(t, next, old)
+	origin.ReopenWithNetwork(t, next, old)
 	for origin.base() != next.Base() {
 		origin.Now = origin.Now.Add(time.Second)
 		origin.Round(t)
 	}
-	c.World.Renew(t, next, old)
+	c.World.ReopenWithNetwork(t, next, old)
 	c.Sync(t)
 	if v := origin.call("GET", "/v2/models/own/versions", ""); len(v.Versions) != 2 {
 		t.Fatalf("versions %+v, want the untrained and the copy's", v.Versions)
@@ -388,7 +388,7 @@ func TestReembeddingOfDuplicates(t *testing.T) {
 	}
 	r.call("POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`)
 	r.Step(t, time.Second)
-	r.Renew(t, next, old)
+	r.ReopenWithNetwork(t, next, old)
 	for rounds := 0; r.base() != next.Base(); rounds++ {
 		if rounds > 50 {
 			t.Fatal("it does not come to an end")
@@ -413,11 +413,11 @@ func TestReembeddingOfDuplicates(t *testing.T) {
 func TestReplicaWithoutNetworkStopsPulling(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	for _, program := range []*predict.Set{old, next} {
-		c := apitest.NewCopy(t, old, nil)
+		c := apitest.NewReplica(t, old, nil)
 		origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
 		origin.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
 		c.Sync(t)
-		c.World.Renew(t, program, program)
+		c.World.ReopenWithNetwork(t, program, program)
 		if program == old {
 			copied.red = 10
 		}
@@ -427,7 +427,7 @@ func TestReplicaWithoutNetworkStopsPulling(t *testing.T) {
 		} else if a := copied.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"red"}]}}}]}}`); len(a.Hits) > 0 {
 			t.Errorf("%d hits by a network that the program lacks", len(a.Hits))
 		}
-		origin.Renew(t, next, old)
+		origin.ReopenWithNetwork(t, next, old)
 		for origin.base() != next.Base() {
 			origin.Now = origin.Now.Add(time.Second)
 			origin.Round(t)
@@ -442,7 +442,7 @@ func TestReplicaWithoutNetworkStopsPulling(t *testing.T) {
 		case program == next && (err != nil || now != origin.reddestScore()):
 			t.Errorf("the next program pulls: %v, and gives red %v, want %v", err, now, origin.reddestScore())
 		}
-		c.World.Renew(t, next, old) // the old program is replaced
+		c.World.ReopenWithNetwork(t, next, old) // the old program is replaced
 		if err = c.TryPull(t); err != nil {
 			t.Fatal(err)
 		}

@@ -97,7 +97,7 @@ func (c *appReplica) checkEnded(t *testing.T, want bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := register.ReadOnly(register.Options{Store: c.store}).Ended(id); ended != want || err != nil {
+	if ended, err := register.ReadOnly(register.Options{Store: c.store}).HostedAppDeleted(id); ended != want || err != nil {
 		t.Errorf("Ended = %v, %v, want %v", ended, err, want)
 	}
 }
@@ -125,7 +125,7 @@ func (c *appReplica) writeMarkers(t *testing.T) {
 // applyRecordOnly applies the app record of a deleted application and deletes nothing, as if a crash followed.
 func (c *appReplica) applyRecordOnly(t *testing.T, store kv.Store, data []byte, seq uint64) error {
 	t.Helper()
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		t.Fatal(err)
 	}

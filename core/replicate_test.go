@@ -67,7 +67,7 @@ func (c *appReplica) take(t testing.TB) {
 func (c *appReplica) compare(t testing.TB) {
 	t.Helper()
 	data, _ := c.register(t)
-	want, err := catalog.DecodeRegister(data)
+	want, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestReplicaGetsChangesOfItsApplication(t *testing.T) {
 		t.Errorf("register of no application: %v, want ErrApplication", err)
 	}
 	data, _, err := e.Register.AppRecord(c.app, "")
-	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Keys != nil || x.Client.ID != "" || x.Edge.ID != "" || x.Record.ID != c.app {
+	if x, err2 := catalog.DecodeAppRecord(data); errors.Join(err, err2) != nil || x.Keys != nil || x.Client.ID != "" || x.Edge.ID != "" || x.Record.ID != c.app {
 		t.Errorf("register for a browser: %+v, %v, %v", x, err, err2)
 	}
 }
@@ -174,7 +174,7 @@ func TestLogsShareOneOpening(t *testing.T) {
 					t.Fatal(err)
 				}
 				data, _, err := e.Register.AppRecord(app, "")
-				x, failed := catalog.DecodeRegister(data)
+				x, failed := catalog.DecodeAppRecord(data)
 				if err = errors.Join(err, failed); err != nil {
 					t.Fatal(err)
 				}
@@ -218,7 +218,7 @@ func TestAppRecordsInOrder(t *testing.T) {
 		}
 		c.compare(t)
 	}
-	x, err := catalog.DecodeRegister(old)
+	x, err := catalog.DecodeAppRecord(old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestAppRecordsRefused(t *testing.T) {
 	}
 	d.take(t)
 	data, seq := c.register(t)
-	good, err := catalog.DecodeRegister(data)
+	good, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +287,11 @@ func (c *appReplica) deleteApp(t testing.TB, way int) (why string) {
 	var err error
 	switch way {
 	case 0:
-		why, err = catalog.GoneDeleted, c.origin.Register.DeleteApp(t.Context(), register.Caller{}, c.app)
+		why, err = catalog.ReasonDeleted, c.origin.Register.DeleteApp(t.Context(), register.Caller{}, c.app)
 	case 1:
-		why, err = catalog.GoneRevoked, c.origin.Register.RevokeEdge(t.Context(), register.Caller{}, c.edge)
+		why, err = catalog.ReasonRevoked, c.origin.Register.RevokeEdge(t.Context(), register.Caller{}, c.edge)
 	default:
-		why, c.edge = catalog.GoneRevoked, "an edge that is unknown"
+		why, c.edge = catalog.ReasonRevoked, "an edge that is unknown"
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +363,7 @@ func TestAppRecordOfDeletedAppEmptiesReplica(t *testing.T) {
 		old, seq := c.register(t)
 		why := c.deleteApp(t, way)
 		data, later := c.register(t)
-		if x, err := catalog.DecodeRegister(data); err != nil || x.Revoked != why || x.Record.ID != "" || x.Keys != nil {
+		if x, err := catalog.DecodeAppRecord(data); err != nil || x.Revoked != why || x.Record.ID != "" || x.Keys != nil {
 			t.Fatalf("register %+v, %v, want one that is %s", x, err, why)
 		}
 		if way == 2 {
@@ -502,13 +502,13 @@ func TestReplicaObeysAppRecord(t *testing.T) {
 	if _, err := server.Partition(c.app); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := server.Copy(c.app); err != nil || p.Cursor().Seq != 0 {
+	if p, err := server.Replica(c.app); err != nil || p.Cursor().Seq != 0 {
 		t.Errorf("a replica's copy: %v", err)
 	}
 	if _, err := server.Origin(c.app); !errors.Is(err, partition.ErrKind) {
 		t.Errorf("a replica's origin: %v, want ErrKind", err)
 	}
-	if _, err := e.Copy(c.app); !errors.Is(err, partition.ErrKind) {
+	if _, err := e.Replica(c.app); !errors.Is(err, partition.ErrKind) {
 		t.Errorf("an origin's copy: %v, want ErrKind", err)
 	}
 	if _, err := server.Partition(newApp(t, e)); !errors.Is(err, register.ErrApplication) {

@@ -37,14 +37,14 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		return more, ctx.Err()
 	}
 	if e.Orphans() {
-		e.Register.Collect()
+		e.Register.ScheduleCollect()
 	}
 	some, err := e.Register.Step(ctx, now)
 	return more || some, err
 }
 
 // Orphans reports whether there may be new orphans since the last call: pictures that nothing references. The host of an engine of one
-// application must then check all pictures that it provides, as [register.Register.Collect] does. An engine of all applications does so
+// application must then check all pictures that it provides, as [register.Register.ScheduleCollect] does. An engine of all applications does so
 // itself.
 func (e *Engine) Orphans() bool { return e.orphans.Swap(false) }
 

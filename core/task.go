@@ -68,7 +68,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	}
 	trainings, pictures := 0, map[string]int{} // tasks that are handed out; those with pictures by caller
 	for _, app := range apps {
-		trainings += app.queue().Out()
+		trainings += app.queue().InProgress()
 		pictures[app.caller()] += int(app.pictureTasks.Load())
 	}
 	tasks, err := e.takeTrainings(apps, now, min(n, maxTrainings-trainings))
@@ -171,7 +171,7 @@ func (e *Engine) finishTask(ctx context.Context, t Task, r Result) error {
 	case t.run != nil:
 		return t.queue.Done(ctx, e.apps.o.Clock(), t.run, r.Training)
 	case t.renewed != nil:
-		d, cause := e.service.RenewOutcome(t.app.renew.Base(), &r.Picture)
+		d, cause := e.service.ReembedOutcome(t.app.renew.Base(), &r.Picture)
 		return t.app.renew.Done(e.apps.o.Clock(), *t.renewed, d, cause)
 	case t.Picture == nil:
 		return nil

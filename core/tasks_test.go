@@ -155,7 +155,7 @@ func (w *trainer) endOne() {
 		w.t.Fatalf("%d tasks, want two trainings", len(w.running))
 	}
 	task := w.running[0]
-	if err := w.Engine.Done(w.t.Context(), task, w.Do(task)); err != nil {
+	if err := w.Engine.Done(w.t.Context(), task, w.RunTask(task)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.running = w.running[1:]

@@ -90,7 +90,7 @@ func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 			if n--; n < 0 {
 				return false
 			}
-			if err := w.Engine.Done(ctx, task, w.Do(task)); err != nil {
+			if err := w.Engine.Done(ctx, task, w.RunTask(task)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -156,7 +156,7 @@ func TestTrainingProgress(t *testing.T) {
 			if trained = task.Training != nil; trained && last < 0.2 {
 				t.Errorf("the last progress was %v", last)
 			}
-			if err := w.Engine.Done(context.Background(), task, w.Do(task)); err != nil {
+			if err := w.Engine.Done(context.Background(), task, w.RunTask(task)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -183,7 +183,7 @@ func TestTrainingsBounded(t *testing.T) {
 		t.Fatalf("%d more, %v", len(more), err)
 	}
 	for _, task := range tasks {
-		if err := w.Engine.Done(context.Background(), task, w.Do(task)); err != nil {
+		if err := w.Engine.Done(context.Background(), task, w.RunTask(task)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,7 +42,7 @@ func TestReplicaGetsTokenKeys(t *testing.T) {
 	want = catalog.Trust{Issuer: "https://origin.example", Keys: []log.PublicKey{{ID: "1", Key: [32]byte{1}}}}
 	signs := func() {
 		t.Helper()
-		if err := e.Register.SignsWith(ctx, want.Issuer, want.Keys); err != nil {
+		if err := e.Register.PutTokenKeys(ctx, want.Issuer, want.Keys); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestReplicaGetsTokenKeys(t *testing.T) {
 		t.Errorf("the origin holds no copy, and trusts %+v, %v", got, err)
 	}
 	data, _, err := e.Register.AppRecord(c.app, "")
-	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Trust.Keys != nil || x.Trust.Peers != nil {
+	if x, err2 := catalog.DecodeAppRecord(data); errors.Join(err, err2) != nil || x.Trust.Keys != nil || x.Trust.Peers != nil {
 		t.Errorf("a browser's register has %+v, %v, %v", x.Trust, err, err2)
 	}
 	if err := e.Register.RevokeEdge(ctx, register.Caller{}, peer.ID); err != nil {
@@ -112,7 +112,7 @@ func TestMaxStale(t *testing.T) {
 		want error
 	}{
 		{0, nil},
-		{register.LeastMaxStale, nil},
+		{register.MinMaxStale, nil},
 		{register.RefuseStale, nil},
 		{48 * time.Hour, nil},
 		{time.Second, register.ErrMaxStale},

@@ -17,7 +17,7 @@ import (
 // The origin downloads them once more, and they can be predicted. An input that still cannot be read, or whose URL no longer works, keeps
 // its status at the origin and at its replica. An input that a replica has not sent yet keeps its status, too.
 func TestUnreadInputsAreRetriedAfterUpdate(t *testing.T) {
-	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
+	c := apitest.NewReplica(t, apitest.Tiny(t), nil)
 	origin, err := c.Origin.Engine.Partition(c.Origin.App)
 	if err != nil {
 		t.Fatal(err)

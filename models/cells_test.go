@@ -86,7 +86,7 @@ func cellsOf(t *testing.T, set *predict.Set, a *predict.Analyser, picture []byte
 // TestActivationsPointAtConcept puts photos into each quarter of a grey picture, and locates the photo's first concept. For all sixty
 // photos of the test data, the brightest quarter is the right one in 231 of 240 pictures.
 func TestActivationsPointAtConcept(t *testing.T) {
-	if kernel.Levels.Now() == cpu.Generic {
+	if kernel.Levels.Current() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden cells hold what they give")
 	}
 	set, err := predict.Load(models.FS)

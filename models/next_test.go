@@ -101,10 +101,10 @@ func (s *teacher) next(t *testing.T, pool, known *roaring.Bitmap, h *train.Head)
 	if h != nil {
 		judge = func(e *predict.Embedding) ([]float32, float64) {
 			values := h.Values(nil, e)
-			return values, training.Unsure(values, training.Relation{})
+			return values, training.Uncertainty(values, training.Relation{})
 		}
 	}
-	list, err := training.Order(t.Context(), s.album, roaring.AndNot(pool, known), known, judge, 10)
+	list, err := training.Suggest(t.Context(), s.album, roaring.AndNot(pool, known), known, judge, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func sameScene(t *testing.T, w *indextest.World, bound float64, scenes map[uint3
 	t.Helper()
 	var g search.Groups
 	var err error
-	for g.Of == 0 || g.Examined < g.Of {
+	for g.Searchable == 0 || g.Examined < g.Searchable {
 		if g, err = search.FindGroups(t.Context(), w.Reader(), w.Index, []search.Tier{search.Alike}, search.Page{N: 1000}, bound); err != nil {
 			t.Fatal(err)
 		}

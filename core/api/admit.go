@@ -15,7 +15,7 @@ import (
 //
 // has reports whether the caller's cache has the answer; see [route]. Such a request needs everything except the rates and the quota.
 func admit(x *call.Call, r *call.Request, has func(*call.Call) bool) error {
-	credential := x.Route.Need.Asks
+	credential := x.Route.Need.Credential
 	switch {
 	case (credential == auth.OfAccount || credential == auth.OfNobody) && x.At.Long:
 		return call.NoPath
@@ -55,7 +55,7 @@ func limitRate(x *call.Call) error {
 	l := &x.Host.Limiters
 	ofBucket, ofAccount := l.Account, l.Owner
 	switch {
-	case x.Principal.Free:
+	case x.Principal.Operator:
 		ofBucket = l.Operator
 	case pageReads(x):
 		ofBucket, ofAccount = l.Page, l.PageOwner
@@ -63,7 +63,7 @@ func limitRate(x *call.Call) error {
 	if err := ofBucket.Take(x.Principal.Bucket, x.Now); err != nil {
 		return err
 	}
-	if account := owner(x); account != "" && !x.Principal.Free {
+	if account := owner(x); account != "" && !x.Principal.Operator {
 		return ofAccount.Take(auth.HashKey(account), x.Now)
 	}
 	return nil
@@ -79,7 +79,7 @@ func pageReads(x *call.Call) bool {
 
 // arrive compares the path with the credential. For another application it returns the same error as for a missing one.
 func arrive(x *call.Call) error {
-	if x.Route.Need.Asks == auth.OfAccount {
+	if x.Route.Need.Credential == auth.OfAccount {
 		switch user := x.IDs["user_id"]; {
 		case x.Principal.Account == "":
 			return call.Refusef(auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot.")
@@ -89,7 +89,7 @@ func arrive(x *call.Call) error {
 		return nil
 	}
 	switch {
-	case !x.At.Names(x.App):
+	case !x.At.Matches(x.App):
 		return call.NoPath
 	case x.App == nil:
 		return call.ErrWhichApp
@@ -99,7 +99,7 @@ func arrive(x *call.Call) error {
 
 // vouch admits a request that the host has authenticated as a request of the application's owner.
 func vouch(x *call.Call, app string) error {
-	if x.Route.Need.Asks == auth.OfAccount {
+	if x.Route.Need.Credential == auth.OfAccount {
 		return auth.ErrSession
 	}
 	open, err := x.Host.Apps.Open(app)
@@ -107,7 +107,7 @@ func vouch(x *call.Call, app string) error {
 		return err
 	}
 	x.App, x.Principal = open, auth.Principal{App: app, Scopes: auth.All}
-	if !x.At.Names(open) {
+	if !x.At.Matches(open) {
 		return call.NoPath
 	}
 	return nil
@@ -135,9 +135,9 @@ func byKey(x *call.Call, authorization string) error {
 		x.App, err = x.Host.Apps.Open(key.App)
 	}
 	if err != nil {
-		return call.Unless(err, auth.ErrKeyUnknown)
+		return call.ReplaceNotFound(err, auth.ErrKeyUnknown)
 	}
-	x.Principal = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Free: key.By == ""}
+	x.Principal = auth.Principal{App: key.App, By: auth.ByKey(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Operator: key.By == ""}
 	return nil
 }
 
@@ -162,12 +162,12 @@ func byToken(x *call.Call, token string) error {
 		x.App, err = x.Host.Apps.Open(client.App)
 	}
 	if err != nil {
-		return call.Unless(err, auth.ErrToken)
+		return call.ReplaceNotFound(err, auth.ErrToken)
 	}
 	x.Until = claims.Expires
 	x.Principal = auth.Principal{
 		App: client.App, By: auth.ByToken, Client: client.ID, Generation: client.Generation, Scopes: auth.All, Bucket: auth.HashKey(client.ID),
-		Page: claims.Page, Maker: x.App.Owner, Free: x.App.Owner == "",
+		Page: claims.Page, Maker: x.App.Owner, Operator: x.App.Owner == "",
 	}
 	return nil
 }
@@ -196,13 +196,13 @@ func bySession(x *call.Call, session string) error {
 		return err
 	}
 	x.Principal = auth.Principal{Account: account, Maker: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
-	if x.Route.Need.Asks == auth.OfAccount {
+	if x.Route.Need.Credential == auth.OfAccount {
 		return nil
 	}
 	if x.At.Long {
 		app, err := x.Host.Apps.App(x.At.App)
 		if err != nil || app.Owner != account {
-			return call.Unless(err, nil)
+			return call.ReplaceNotFound(err, nil)
 		}
 		x.Principal.App = app.ID
 	} else {
@@ -213,7 +213,7 @@ func bySession(x *call.Call, session string) error {
 		x.Principal.App = owned[0].ID
 	}
 	x.App, err = x.Host.Apps.Open(x.Principal.App)
-	return call.Unless(err, nil)
+	return call.ReplaceNotFound(err, nil)
 }
 
 // owner returns the account for which a call counts; empty: the operator's.

@@ -56,7 +56,7 @@ func newDeposed(t *testing.T, seed uint64) *deposed {
 func TestMarkOfCallWithoutEffect(t *testing.T) {
 	store := newDeposed(t, 1)
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{"owner": "anna"})
-	session, _, err := w.People.Login(t.Context(), "anna@example.com", "anna's password", "")
+	session, _, err := w.Accounts.Login(t.Context(), "anna@example.com", "anna's password", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestNoMarkWithoutAuditRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	people, audited := &apitest.People{Calls: map[string]int64{}}, error(nil)
+	people, audited := &apitest.Accounts{Calls: map[string]int64{}}, error(nil)
 	e, err := core.Open(core.Options{
 		Store: memkv.New(), Models: apitest.Tiny(t), Hosted: hosted, Clock: time.Now, Rand: random, Accounts: people,
 		Audit: func(register.Caller, register.Action, string) error { return audited },

@@ -14,12 +14,12 @@ import (
 // TestReplicaStoresTokenOfOperation: a replica stores the client and the generation of the token with which an operation was requested. For
 // a key it stores neither.
 func TestReplicaStoresTokenOfOperation(t *testing.T) {
-	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
+	c := apitest.NewReplica(t, apitest.Tiny(t), nil)
 	client, err := c.Origin.Engine.Register.Client(c.App)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := c.Mint.Issue(auth.Claims{App: c.App, Client: client.ID, Generation: client.Generation})
+	token, _, err := c.Tokens.Issue(auth.Claims{App: c.App, Client: client.ID, Generation: client.Generation})
 	if err != nil {
 		t.Fatal(err)
 	}

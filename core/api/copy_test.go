@@ -27,14 +27,14 @@ import (
 
 // replicaCalls is a replica with short helpers for API calls. Calls and answers name its first writer W1, the next one W2.
 type replicaCalls struct {
-	*apitest.Copy
+	*apitest.Replica
 	testing.TB
 	writers []string // texts of the replica's writers
 }
 
 func newReplicaCalls(t testing.TB) *replicaCalls {
 	t.Helper()
-	return &replicaCalls{Copy: apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), TB: t}
+	return &replicaCalls{Replica: apitest.NewReplica(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), TB: t}
 }
 
 // to sends a call, such as "GET /inputs", to a world.
@@ -126,7 +126,7 @@ func TestOutbox(t *testing.T) {
 		`{"writer":"W1","seq":1,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"concept_create","concept_id":"water","content":{"name":"water"},"state":"queued"},` +
 		`{"writer":"W1","seq":2,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","concepts":[{"id":"water","name":"water","value":1}]},"state":"queued"},` +
 		`{"writer":"W1","seq":3,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_labels","input_id":"pond","content":{"concepts":[{"id":"water","name":"water","value":0}]},"state":"queued"}]}`
-	want = strings.ReplaceAll(want, "BY", auth.By(auth.HashKey(a.Key)))
+	want = strings.ReplaceAll(want, "BY", auth.ByKey(auth.HashKey(a.Key)))
 	if got, _ := a.do("GET /sync/outbox", ""); got != want {
 		t.Errorf("outbox:\n%s\nwant\n%s", got, want)
 	}
@@ -232,7 +232,7 @@ func TestReplicaStatus(t *testing.T) {
 		t.Errorf("status %s, want %s", got, want)
 	}
 	a.do("POST /concepts", `{"concepts":[{"id":"a","name":"a"}]}`)
-	a.Kept = false
+	a.HasStatus = false
 	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","cursor":3,"head":3,"queued":1,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status of a copy that nobody keeps %s, want %s", got, want)
@@ -300,7 +300,7 @@ func TestConflicts(t *testing.T) {
 	a.origin("POST /concepts", `{"concepts":[{"id":"blue","name":"bleu"}]}`)
 	a.Push(t)
 	a.Pull(t)
-	by := auth.By(auth.HashKey(a.Key))
+	by := auth.ByKey(auth.HashKey(a.Key))
 	row := func(seq int, rest string) string {
 		return fmt.Sprintf(`{"id":"W1-%d","writer":"W1","seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
 	}

@@ -47,7 +47,7 @@ func TestDeletedKeysUnderRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e.People.Spent = nil
+		e.Accounts.Spent = nil
 	}
 	t.Logf("%d rounds, %d requests let in before their credential was deleted", rounds, accepted)
 	if accepted < rounds {

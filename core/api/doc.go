@@ -12,7 +12,7 @@
 // The table in routes.go names the handler of each path. A handler is a function of a [call.Call] in the package of its resource. Imports
 // point one way:
 //
-//	call ◀─ show ◀─ inputs models predict searches workflows apps copy ◀─ api
+//	call ◀─ show ◀─ inputs models predict searches workflows apps replica ◀─ api
 //
 // Another table (call/status.go) maps each error to its status: handlers return errors and never write codes. The envelope and the rules
 // for empty values follow the published clients of the interface: the list of an endpoint is in every answer, errors included, and other

@@ -4,14 +4,14 @@ import "github.com/sightline-dev/sightline/core/auth"
 
 // Endpoint is one row of the route table, for documentation and tests.
 type Endpoint struct {
-	Method string
-	Path   string // after /v2: "/inputs/{input_id}"; paths of an application also exist after /v2/users/{user_id}/apps/{app_id}
-	List   string // member with the list in every answer, errors included; empty: none
-	Asks   auth.Credential
+	Method     string
+	Path       string // after /v2: "/inputs/{input_id}"; paths of an application also exist after /v2/users/{user_id}/apps/{app_id}
+	List       string // member with the list in every answer, errors included; empty: none
+	Credential auth.Credential
 
 	Required []string // required scopes, such as "Inputs_Get"
 	Redacted []string // scopes without which the answer omits their data
-	Instead  []string // scopes that replace the Add scopes
+	Patch    []string // scopes that replace the Add scopes
 }
 
 // Endpoints returns all rows of the route table, in the order of the interface's documentation.
@@ -20,8 +20,8 @@ func Endpoints() []Endpoint {
 	for i := range routes {
 		r := &routes[i]
 		all[i] = Endpoint{
-			Method: r.Method, Path: r.Path, List: r.List, Asks: r.Need.Asks,
-			Required: r.Need.Refuse.Names(), Redacted: r.Need.Redact.Names(), Instead: r.Need.Patch.Names(),
+			Method: r.Method, Path: r.Path, List: r.List, Credential: r.Need.Credential,
+			Required: r.Need.Refuse.Names(), Redacted: r.Need.Redact.Names(), Patch: r.Need.Patch.Names(),
 		}
 	}
 	return all

@@ -41,7 +41,7 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	case errors.Is(err, call.ErrFetch) && r.Passing:
 		o.Retry = ingest.Limited
 	case st.HTTP >= 500: // an error of this host, which the picture may cause
-		o = ingest.Outcome{Code: catalog.InputUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
+		o = ingest.Outcome{Code: catalog.InputUnreadable, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
 	}
 	return o
 }
@@ -68,19 +68,19 @@ func DateOutcome(r *call.Result) ingest.Outcome {
 	return o
 }
 
-// RenewJob returns the job that analyses a ready input's picture with another network.
-func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
+// ReembedJob returns the job that analyses a ready input's picture with another network.
+func ReembedJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
 	return &call.Job{Blob: picture, Crop: crop, Want: call.WantOfInputs, Base: base}
 }
 
-// RenewOutcome returns the derived record from the result of a [RenewJob] with the same base. If it has none, d is nil and c is the cause.
-func (s *Service) RenewOutcome(base [32]byte, r *call.Result) (d *catalog.DerivedData, c reembed.Cause) {
+// ReembedOutcome returns the derived record from the result of a [ReembedJob] with the same base. If it has none, d is nil and c is the cause.
+func (s *Service) ReembedOutcome(base [32]byte, r *call.Result) (d *catalog.DerivedData, c reembed.Cause) {
 	if r.Err == nil {
 		d, r.Err = s.host.Network(base).Derive(&r.Analysis)
 	}
 	switch {
 	case maySucceed(r.Err):
-		c = reembed.Passing
+		c = reembed.Transient
 	case errors.Is(r.Err, blob.ErrNotFound), errors.Is(r.Err, blob.ErrCorrupt):
 		c = reembed.Missing
 	}

@@ -8,32 +8,32 @@ import (
 
 // The types of package call that hosts use. Hosts import only package api, since many of them have a function or a type named call.
 type (
-	Request       = call.Request
-	Response      = call.Response
-	Field         = call.Field
-	AuditEvent    = call.AuditEvent
-	Memory        = call.Memory
-	Exchange      = call.Exchange
-	Job           = call.Job
-	Result        = call.Result
-	Video         = call.Video
-	Frame         = call.Frame
-	Options       = call.Options
-	Models        = call.Models
-	Hosting       = call.Hosting
-	Gallery       = call.Gallery
-	Applications  = call.Applications
-	Application   = call.Application
-	NewApp        = call.NewApp
-	NewKey        = call.NewKey
-	Tokens        = call.Tokens
-	Accounts      = call.Accounts
-	Calls         = call.Calls
-	CountedCall   = call.CountedCall
-	Storage       = call.Storage
-	StorageLimits = call.StorageLimits
-	MethodError   = call.MethodError
-	SyncStatus    = call.SyncStatus
+	Request        = call.Request
+	Response       = call.Response
+	Field          = call.Field
+	AuditEvent     = call.AuditEvent
+	Memory         = call.Memory
+	Exchange       = call.Exchange
+	Job            = call.Job
+	Result         = call.Result
+	Video          = call.Video
+	Frame          = call.Frame
+	Options        = call.Options
+	Models         = call.Models
+	Hosting        = call.Hosting
+	PublicPictures = call.PublicPictures
+	Applications   = call.Applications
+	Application    = call.Application
+	NewApp         = call.NewApp
+	NewKey         = call.NewKey
+	Tokens         = call.Tokens
+	Accounts       = call.Accounts
+	Calls          = call.Calls
+	CountedCall    = call.CountedCall
+	Storage        = call.Storage
+	StorageLimits  = call.StorageLimits
+	MethodError    = call.MethodError
+	SyncStatus     = call.SyncStatus
 )
 
 // Limits and names that hosts use.

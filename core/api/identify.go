@@ -44,7 +44,7 @@ func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	if _, err := setRoute(x, r.Method, r.Path); err != nil {
 		return "", err
 	}
-	switch credential := x.Route.Need.Asks; {
+	switch credential := x.Route.Need.Credential; {
 	case credential == auth.OfNobody, credential == auth.OfClient:
 		return "", nil
 	case r.App != "":
@@ -59,8 +59,8 @@ func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	return cmp.Or(x.Principal.Account, x.Principal.App), nil
 }
 
-// Serving returns the base of the network that serves the application in r.
-func (s *Service) Serving(r catalog.Reader) ([32]byte, error) {
+// ServingBase returns the base of the network that serves the application in r.
+func (s *Service) ServingBase(r catalog.Reader) ([32]byte, error) {
 	n, err := s.host.NetworkOf(r)
 	if err != nil {
 		return [32]byte{}, err

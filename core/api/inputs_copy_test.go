@@ -91,7 +91,7 @@ func TestReplicaRejectsLikeOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	weak := &replicaCalls{Copy: apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), TB: t}
+	weak := &replicaCalls{Replica: apitest.NewReplica(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), TB: t}
 	for _, tt := range []struct {
 		of                        *replicaCalls
 		call, body, authorization string

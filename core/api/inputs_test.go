@@ -119,7 +119,7 @@ func TestDeletedWhileAnalysed(t *testing.T) {
 		w.Serve(t, post("before"))
 		r := post(fmt.Sprint(i))
 		call := w.Engine.Begin(t.Context(), &r)
-		result := w.Work(call.Jobs()[0])
+		result := w.RunJob(call.Jobs()[0])
 		meanwhile()
 		w.Step(t, 0)
 		if ok, err := w.Blobs.Has(t.Context(), result.Blob); !ok || err != nil {
@@ -141,7 +141,7 @@ func TestAdditionWithUnusableResultFails(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	r := api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + w.Key, Body: []byte(
 		`{"inputs":[{"data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}}]}`)}
-	good := w.Work(w.Engine.Begin(t.Context(), &r).Jobs()[0])
+	good := w.RunJob(w.Engine.Begin(t.Context(), &r).Jobs()[0])
 	bare, other := good, good
 	bare.Analysis.Has = 0
 	other.Blob[0]++

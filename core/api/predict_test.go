@@ -288,7 +288,7 @@ func TestBase64IsHosted(t *testing.T) {
 	if crop := a.Outputs[0].Input.Data.Image.Crop; !slices.Equal(crop, []float64{0, 0, 0.5, 1}) {
 		t.Errorf("crop %v is echoed", crop)
 	}
-	gallery := Gallery{Names: s.host.Hosted.(*blob.HostedNames), Clock: s.host.Clock}
+	gallery := PublicPictures{Names: s.host.Hosted.(*blob.HostedNames), Clock: s.host.Clock}
 	p, err := gallery.Picture(name)
 	if err != nil || p.ContentType != "image/png" || p.Hash != jobs[0].Blob {
 		t.Errorf("Hosted = %+v, %v", p, err)

@@ -15,7 +15,7 @@ import (
 // TestRendition: an origin and a replica make the same rendition of a whole picture at the first request, once. Nothing stores it: a
 // restarted host makes it again. If the picture is unavailable, the answer has the reason.
 func TestRendition(t *testing.T) {
-	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
+	c := apitest.NewReplica(t, apitest.Tiny(t), nil)
 	c.Origin.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(
 		`{"inputs":[{"id":"half","data":{"image":{"url":"http://pictures.test/half.png","crop":[0,0,0.5,1]}}},{"id":"lost","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)})
 	c.Origin.Step(t, 0)
@@ -30,7 +30,7 @@ func TestRendition(t *testing.T) {
 				if jobs++; job.Want != predict.WantRendition {
 					t.Errorf("the job wants %b", job.Want)
 				}
-				result := w.Work(job)
+				result := w.RunJob(job)
 				if id == "lost" {
 					result = api.Result{Err: api.ErrFetch}
 				}

@@ -7,10 +7,10 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api/apps"
 	"github.com/sightline-dev/sightline/core/api/call"
-	"github.com/sightline-dev/sightline/core/api/copy"
 	"github.com/sightline-dev/sightline/core/api/inputs"
 	"github.com/sightline-dev/sightline/core/api/models"
 	"github.com/sightline-dev/sightline/core/api/predict"
+	"github.com/sightline-dev/sightline/core/api/replica"
 	"github.com/sightline-dev/sightline/core/api/searches"
 	"github.com/sightline-dev/sightline/core/api/workflows"
 	"github.com/sightline-dev/sightline/core/auth"
@@ -107,10 +107,10 @@ var routes = []route{
 	row("GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.ListKeys),
 	row("GET", "/scopes", "scopes", auth.NeedNothing, apps.ListScopes),
 	row("GET", "/myscopes", "scopes", auth.NeedNothing, apps.ListMyScopes),
-	row("GET", "/sync/status", "", auth.NeedAll, copy.Status),
-	row("GET", "/sync/outbox", "operations", auth.NeedAll, copy.Outbox),
-	row("GET", "/sync/conflicts", "conflicts", auth.NeedAll, copy.Conflicts),
-	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, copy.Dismiss),
+	row("GET", "/sync/status", "", auth.NeedAll, replica.Status),
+	row("GET", "/sync/outbox", "operations", auth.NeedAll, replica.Outbox),
+	row("GET", "/sync/conflicts", "conflicts", auth.NeedAll, replica.Conflicts),
+	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, replica.Dismiss),
 }
 
 // segments splits a path, which is still percent-encoded, before it decodes the parts. So an id may contain a slash. It omits empty
@@ -156,7 +156,7 @@ func Reads(method, path string) bool {
 		return true
 	case "POST":
 		r, _, _, err := resolve(method, path)
-		return err == nil && !r.Need.Writes() && (r.Need.Asks == auth.OfApplication || r.Need.Asks == auth.OfClient)
+		return err == nil && !r.Need.Writes() && (r.Need.Credential == auth.OfApplication || r.Need.Credential == auth.OfClient)
 	}
 	return false
 }

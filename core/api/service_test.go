@@ -212,7 +212,7 @@ func TestOptionsChecked(t *testing.T) {
 		"no hosting":   {Models: models, Apps: fixedApp("en"), Clock: clock, Rand: &counter{}},
 		"public URL":   {PublicURL: "ftp://x"},
 		"relative URL": {PublicURL: "/x"},
-		"keep":         {KeepPredicted: -time.Second},
+		"keep":         {PredictedTTL: -time.Second},
 	} {
 		if name != "nothing" && name != "no hosting" {
 			hosted, _ := newHosted(t)

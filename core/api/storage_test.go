@@ -24,7 +24,7 @@ const overQuota = `"code":11006,"description":"Account limits exceeded"`
 func newLimitedEstate(t *testing.T, l api.StorageLimits) (e *estate, a, b *tenant) {
 	e = newEstate(t, nil)
 	l.Advice = "delete inputs to make room"
-	e.People.Storage = map[string]api.StorageLimits{"anna": l}
+	e.Accounts.Storage = map[string]api.StorageLimits{"anna": l}
 	return e, e.settle("anna", 1), e.settle("anna", 2)
 }
 
@@ -87,11 +87,11 @@ func TestStorageInputs(t *testing.T) {
 			t.Errorf("five inputs of an account without limits = %d", status)
 		}
 	}
-	delete(e.People.Storage, "anna")
+	delete(e.Accounts.Storage, "anna")
 	if status, _ := e.add(a, "12", "13", "14"); status != 200 {
 		t.Errorf("three more without a limit = %d", status)
 	}
-	e.People.Storage["anna"] = api.StorageLimits{Inputs: 8}
+	e.Accounts.Storage["anna"] = api.StorageLimits{Inputs: 8}
 	if status, refused := e.add(a, "15", "16"); status != 207 || refused != 1 {
 		t.Errorf("two more with a limit again = %d, %d refused", status, refused)
 	}
@@ -144,14 +144,14 @@ func TestStorageBytes(t *testing.T) {
 	}
 	e.Open(t, e.Store)
 	e.checkStored(before)
-	l := e.People.Storage["anna"]
+	l := e.Accounts.Storage["anna"]
 	l.Bytes = before.Bytes + 1000
-	e.People.Storage["anna"] = l
+	e.Accounts.Storage["anna"] = l
 	if status, _ := e.add(a, "url"); status != 200 {
 		t.Fatalf("an input without its picture = %d", status)
 	}
 	l.Bytes = before.Bytes
-	e.People.Storage["anna"] = l
+	e.Accounts.Storage["anna"] = l
 	e.work(0)
 	if body := string(e.serve(a, api.Request{Method: "GET", Path: "/v2/inputs/url"}).Body); !strings.Contains(body, overQuota) {
 		t.Errorf("an input whose picture is beyond the limit: %s", body)

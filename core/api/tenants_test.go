@@ -236,7 +236,7 @@ func TestTenantsCredentials(t *testing.T) {
 		if p.Method != "GET" {
 			r.Body, through = []byte("{"), answerStatus{400, 11100, ""}
 		}
-		switch p.Asks {
+		switch p.Credential {
 		case auth.OfNobody:
 			r.Body = []byte(examples[name])
 			send("anybody", with("none"), answerStatus{401, 11002, ""})
@@ -257,7 +257,7 @@ func TestTenantsCredentials(t *testing.T) {
 		}
 		r.Session = "session-0"
 		send("a session that is not open", r, answerStatus{401, 11001, "invalid session token"})
-		if p.Asks == auth.OfAccount {
+		if p.Credential == auth.OfAccount {
 			r.Session = anna.session
 			send("the session", r, through)
 			r.Session = bert.session
@@ -297,9 +297,9 @@ func expectedStatus(p api.Endpoint, scopes auth.Set, through answerStatus) answe
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return scopes.Has(auth.SetOf([]string{s})) })
 	}
 	lacks := missing(p.Required)
-	if len(p.Instead) > 0 {
+	if len(p.Patch) > 0 {
 		others := slices.DeleteFunc(slices.Clone(p.Required), func(s string) bool { return strings.HasSuffix(s, "_Add") || s == "Models_Train" })
-		if instead := missing(slices.Concat(others, p.Instead)); len(instead) < len(lacks) {
+		if instead := missing(slices.Concat(others, p.Patch)); len(instead) < len(lacks) {
 			lacks = instead
 		}
 	}
@@ -432,7 +432,7 @@ func TestTenantsSeeForeignAsMissing(t *testing.T) {
 	}
 	for round := range 2 {
 		for i, p := range api.Endpoints() {
-			if p.Asks == auth.OfNobody {
+			if p.Credential == auth.OfNobody {
 				continue
 			}
 			r := request(p, anna, round*1000+i)

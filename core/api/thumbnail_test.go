@@ -18,7 +18,7 @@ func TestThumbnailAtReplica(t *testing.T) {
 		if enabled {
 			settings["thumbnails"] = "made"
 		}
-		c := apitest.NewCopy(t, apitest.Tiny(t), settings)
+		c := apitest.NewReplica(t, apitest.Tiny(t), settings)
 		c.Origin.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(
 			`{"inputs":[{"id":"half","data":{"image":{"url":"http://pictures.test/half.png","crop":[0,0,0.5,1]}}},{"id":"lost","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)})
 		c.Origin.Step(t, 0)
@@ -29,7 +29,7 @@ func TestThumbnailAtReplica(t *testing.T) {
 				var results []api.Result
 				for _, job := range call.Jobs() {
 					jobs++
-					result := w.Work(job)
+					result := w.RunJob(job)
 					if id == "lost" {
 						result = api.Result{Err: api.ErrFetch}
 					}

@@ -66,13 +66,13 @@ func TestPageTokensEndWithSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	bearer := func(session string) string {
-		token, _, err := w.Mint.Issue(auth.Claims{App: anna.App, Client: client.ID, Generation: client.Generation, Page: true, Session: session})
+		token, _, err := w.Tokens.Issue(auth.Claims{App: anna.App, Client: client.ID, Generation: client.Generation, Page: true, Session: session})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return "Bearer " + token
 	}
-	session, _, err := w.People.Login(t.Context(), "anna@example.com", "anna's password", "")
+	session, _, err := w.Accounts.Login(t.Context(), "anna@example.com", "anna's password", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,16 +87,16 @@ func TestPageTokensEndWithSession(t *testing.T) {
 	ok, invalid := answerStatus{200, 10000, ""}, answerStatus{401, 11001, "invalid token"}
 	check("signed in", page, ok)
 	check("a session that never was", bearer("session-9"), invalid)
-	w.People.EndSessions()
+	w.Accounts.EndSessions()
 	check("signed out", page, invalid)
 	check("signed out, without a session in the token", earlier, ok)
 
-	if session, _, err = w.People.Login(t.Context(), "anna@example.com", "anna's password", ""); err != nil {
+	if session, _, err = w.Accounts.Login(t.Context(), "anna@example.com", "anna's password", ""); err != nil {
 		t.Fatal(err)
 	}
 	page = bearer(session)
 	check("signed in again", page, ok)
-	w.WithoutAccounts(t)
+	w.ReopenAsEdge(t)
 	check("without accounts", page, invalid)
 }
 
@@ -110,7 +110,7 @@ func TestReadsOfPagesCountNoCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	bearer := func(page bool) string {
-		token, _, err := w.Mint.Issue(auth.Claims{App: anna.App, Client: client.ID, Generation: client.Generation, Page: page})
+		token, _, err := w.Tokens.Issue(auth.Claims{App: anna.App, Client: client.ID, Generation: client.Generation, Page: page})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestReadsOfPagesCountNoCalls(t *testing.T) {
 			t.Fatalf("read %d of a page: %d", i, got)
 		}
 	}
-	if n := len(w.People.Spent); n != 0 {
+	if n := len(w.Accounts.Spent); n != 0 {
 		t.Errorf("a page's reads are %d calls", n)
 	}
 	if got := status("GET", "/inputs", "", page); got != 429 {
@@ -137,12 +137,12 @@ func TestReadsOfPagesCountNoCalls(t *testing.T) {
 		{"POST", "/models/color/activations", `{}`},
 	} {
 		_ = status(r[0], r[1], r[2], page)
-		if n := len(w.People.Spent); n != i+1 {
+		if n := len(w.Accounts.Spent); n != i+1 {
 			t.Errorf("%s %s of a page: %d calls, want %d", r[0], r[1], n, i+1)
 		}
 	}
 	_ = status("GET", "/inputs", "", bearer(false))
-	if n := len(w.People.Spent); n != 4 {
+	if n := len(w.Accounts.Spent); n != 4 {
 		t.Errorf("a token that is no page's: %d calls, want 4", n)
 	}
 }
@@ -160,13 +160,13 @@ func TestPagesWithKeys(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/inputs", "/sync/status", "/sync/outbox", "/sync/conflicts"} {
-		if got := status(true, "GET", path); got != 429 || len(w.People.Spent) != 0 {
-			t.Errorf("a page's read of %s over its rate: %d, after %d calls", path, got, len(w.People.Spent))
+		if got := status(true, "GET", path); got != 429 || len(w.Accounts.Spent) != 0 {
+			t.Errorf("a page's read of %s over its rate: %d, after %d calls", path, got, len(w.Accounts.Spent))
 		}
 	}
 	_ = status(true, "POST", "/models/color/outputs")
 	_ = status(false, "GET", "/inputs")
-	if n := len(w.People.Spent); n != 2 {
+	if n := len(w.Accounts.Spent); n != 2 {
 		t.Errorf("a prediction of the page and a read that is no page's: %d calls, want 2", n)
 	}
 }
@@ -174,7 +174,7 @@ func TestPagesWithKeys(t *testing.T) {
 // TestOnlyKeysWithoutAccounts: without a host's accounts and tokens, only keys are accepted.
 func TestOnlyKeysWithoutAccounts(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	w.Alone(t)
+	w.ReopenStandalone(t)
 	for want, r := range map[int]api.Request{
 		200: {Method: "GET", Path: "/v2/inputs"},
 		401: {Method: "POST", Path: "/v2/token", Authorization: "client"},
@@ -200,7 +200,7 @@ func TestCallsAreCounted(t *testing.T) {
 	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
 	operators := e.settle("", 2)
-	e.People.Spent = nil
+	e.Accounts.Spent = nil
 	e.serve(n, api.Request{Method: "GET", Path: "//v2/inputs/x/"})
 	e.serve(n, api.Request{Method: "HEAD", Path: "/v2/models"})
 	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", Authorization: e.token(n)})
@@ -209,7 +209,7 @@ func TestCallsAreCounted(t *testing.T) {
 	e.serve(n, api.Request{Method: "GET", Path: long("/v2/inputs", "me", operators.App)})
 	e.serve(operators, api.Request{Method: "GET", Path: "/v2/inputs"})
 	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", App: n.App})
-	by, byOperators := auth.By(auth.HashKey(n.Key)), auth.By(auth.HashKey(operators.Key))
+	by, byOperators := auth.ByKey(auth.HashKey(n.Key)), auth.ByKey(auth.HashKey(operators.Key))
 	want := []api.CountedCall{
 		{Account: "anna", App: n.App, By: by, Route: "GET /inputs/{input_id}"},
 		{Account: "anna", App: n.App, By: by, Route: "GET /models"},
@@ -219,8 +219,8 @@ func TestCallsAreCounted(t *testing.T) {
 		{Account: "anna", App: n.App, By: by, Route: "GET /inputs"},
 		{App: operators.App, By: byOperators, Route: "GET /inputs"},
 	}
-	if !slices.Equal(e.People.Spent, want) {
-		t.Errorf("counted %+v, want %+v", e.People.Spent, want)
+	if !slices.Equal(e.Accounts.Spent, want) {
+		t.Errorf("counted %+v, want %+v", e.Accounts.Spent, want)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestAccountRate(t *testing.T) {
 	one, two := e.settle("anna", 1), e.settle("anna", 2)
 	other, operators := e.settle("bert", 3), e.settle("", 4)
 	e.Now = e.Now.Add(time.Minute)
-	e.People.Spent = nil
+	e.Accounts.Spent = nil
 	key := e.NewKey(t, one.Tenant, auth.All)
 	calls := []func() api.Response{
 		func() api.Response { return e.serve(one, api.Request{Method: "GET", Path: "/v2/inputs"}) },
@@ -283,7 +283,7 @@ func TestAccountRate(t *testing.T) {
 			t.Errorf("call %d beyond the rate = %d %s %v", i, got.Status, got.Body, got.Header)
 		}
 	}
-	if n := len(e.People.Spent); n != len(calls) {
+	if n := len(e.Accounts.Spent); n != len(calls) {
 		t.Errorf("%d calls count, want %d", n, len(calls))
 	}
 	pages := map[*tenant]string{}
@@ -292,7 +292,7 @@ func TestAccountRate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, _, err := e.Mint.Issue(auth.Claims{App: n.App, Client: client.ID, Generation: client.Generation, Page: true})
+		token, _, err := e.Tokens.Issue(auth.Claims{App: n.App, Client: client.ID, Generation: client.Generation, Page: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,9 +79,9 @@ func TestTranscriptsAtReplica(t *testing.T) {
 	}()
 	set := apitest.Tiny(t)
 	apitest.RunForms(t, apitest.Host{
-		Files: apitest.AtCopy(os.DirFS("testdata")),
+		Files: apitest.ReplicaTranscripts(os.DirFS("testdata")),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
-			return apitest.NewCopyServer(t, set, settings)
+			return apitest.NewReplicaServer(t, set, settings)
 		},
 	})
 }

@@ -29,7 +29,7 @@ func TestUnavailableStore(t *testing.T) {
 	if o := DateOutcome(&Result{Err: err}); o.Retry != ingest.Always {
 		t.Errorf("DateOutcome = %+v, want a retry always", o)
 	}
-	if _, c := s.RenewOutcome([32]byte{}, &Result{Err: err, Analysis: predict.Analysis{}}); c != reembed.Passing {
+	if _, c := s.ReembedOutcome([32]byte{}, &Result{Err: err, Analysis: predict.Analysis{}}); c != reembed.Transient {
 		t.Errorf("RenewOutcome = %v, want Passing", c)
 	}
 }

@@ -2,10 +2,10 @@ package api
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// Withheld returns res without the body that the host has no memory for. res is the response to r, a call that has written. The new body
+// WithoutBody returns res without the body that the host has no memory for. res is the response to r, a call that has written. The new body
 // has a status and no elements.
-func Withheld(r *call.Request, res call.Response) call.Response {
+func WithoutBody(r *call.Request, res call.Response) call.Response {
 	x := &call.Call{}
 	_, _ = setRoute(x, r.Method, r.Path)
-	return x.Withheld(res)
+	return x.WithoutBody(res)
 }

@@ -41,7 +41,7 @@
 //
 // The published lists name more Gets for some calls (Concepts:Get for predict, Models:Get for a
 // search); the answers to those calls have no field that needs them. The error of a refused call names
-// the fewest scopes that suffice. Needs are advice at a key's creation: see [Needs].
+// the fewest scopes that suffice. For advice at the creation of a key, see [SuggestedScopes].
 package auth
 
 import (
@@ -97,15 +97,15 @@ type Claims struct {
 
 // Principal is an authenticated caller: a key, a token or a session, and its application.
 type Principal struct {
-	App     string // 32 hex digits; empty for a session that acts for its account alone
-	Account string // account of the session; empty if the caller has no session
-	Maker   string // account of the session, of the key's creator or of the owner of the token's application; empty for the operator
-	By      string // signature of the caller's operations: the start of the key's hash, "token" or "session"
-	Scopes  Set
-	Bucket  Hash   // key under which rate limiters count its calls
-	Page    bool   // the call comes from one of our pages, according to its token or the host
-	Caller  string // account or application of the request, see api.Application.Caller; only api.Service.Identify sets it
-	Free    bool   // the credential belongs to the operator; its rate has a separate limit, by default none
+	App      string // 32 hex digits; empty for a session that acts for its account alone
+	Account  string // account of the session; empty if the caller has no session
+	Maker    string // account of the session, of the key's creator or of the owner of the token's application; empty for the operator
+	By       string // signature of the caller's operations: the start of the key's hash, "token" or "session"
+	Scopes   Set
+	Bucket   Hash   // key under which rate limiters count its calls
+	Page     bool   // the call comes from one of our pages, according to its token or the host
+	Caller   string // account or application of the request, see api.Application.Caller; only api.Service.Identify sets it
+	Operator bool   // the credential belongs to the operator; its rate has a separate limit, by default none
 
 	Client     string // id of the token's client; empty if the caller sent no token
 	Generation uint64 // client generation in the token
@@ -129,8 +129,8 @@ func NewKey(random io.Reader) (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// By returns the signature of the operations of a key's callers. h is the key's hash.
-func By(h Hash) string { return hex.EncodeToString(h[:8]) }
+// ByKey returns the signature of the operations of a key's callers. h is the key's hash.
+func ByKey(h Hash) string { return hex.EncodeToString(h[:8]) }
 
 // Key reads the value of an Authorization header and returns the hash of its key. The scheme
 // matches in any case, as HTTP requires.

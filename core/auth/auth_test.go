@@ -40,7 +40,7 @@ func TestNewKey(t *testing.T) {
 	if err != nil || key != strings.Repeat("ab", 16) {
 		t.Errorf("NewKey = %q, %v", key, err)
 	}
-	if h, err := Key("Key " + key); err != nil || h != HashKey(key) || len(By(h)) != 16 {
+	if h, err := Key("Key " + key); err != nil || h != HashKey(key) || len(ByKey(h)) != 16 {
 		t.Errorf("a new key is read as %x, %v", h, err)
 	}
 	if _, err := NewKey(bytes.NewReader(nil)); err == nil {
@@ -49,12 +49,12 @@ func TestNewKey(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
-	got, err := Scopes([]string{"Predict", "Inputs:Get", " Inputs_Get"})
+	got, err := NormaliseScopes([]string{"Predict", "Inputs:Get", " Inputs_Get"})
 	if err != nil || !slices.Equal(got, []string{"Predict", "Inputs_Get"}) {
 		t.Errorf("Scopes = %q, %v", got, err)
 	}
 	for _, bad := range [][]string{nil, {"all"}, {"All", ""}} {
-		if _, err := Scopes(bad); !errors.Is(err, ErrScope) {
+		if _, err := NormaliseScopes(bad); !errors.Is(err, ErrScope) {
 			t.Errorf("Scopes(%q): %v, want %v", bad, err, ErrScope)
 		}
 	}

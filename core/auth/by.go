@@ -1,6 +1,6 @@
 package auth
 
-// Signatures of operations whose caller used a token or a session. [By] returns the signature for a key.
+// Signatures of operations whose caller used a token or a session. [ByKey] returns the signature for a key.
 const (
 	ByToken   = "token"
 	BySession = "session"

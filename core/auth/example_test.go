@@ -16,8 +16,8 @@ func ExampleNeed_Check() {
 	// insufficient scopes: the key lacks Predict
 }
 
-func ExampleNeeds() {
-	fmt.Println(auth.Needs("Inputs_Delete"))
+func ExampleSuggestedScopes() {
+	fmt.Println(auth.SuggestedScopes("Inputs_Delete"))
 	// Output: [Inputs_Add Inputs_Get]
 }
 

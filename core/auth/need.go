@@ -25,10 +25,10 @@ const (
 
 // Need is the credential and the scopes that an endpoint needs.
 type Need struct {
-	Asks   Credential
-	Refuse Set // scopes without any of which the call is refused
-	Redact Set // scopes without which the answer omits the data of their kind
-	Patch  Set // scopes that replace the Adds in Refuse, because older keys have the Adds only
+	Credential Credential
+	Refuse     Set // scopes without any of which the call is refused
+	Redact     Set // scopes without which the answer omits the data of their kind
+	Patch      Set // scopes that replace the Adds in Refuse, because older keys have the Adds only
 }
 
 // writing are the scopes that permit changes. An endpoint that changes an application has at least one of them
@@ -90,9 +90,9 @@ var (
 	// NeedAll is for calls that show or change arbitrary data of the application.
 	NeedAll = Need{Refuse: All}
 
-	NeedClient  = Need{Asks: OfClient}
-	NeedAccount = Need{Asks: OfAccount}
-	NeedNobody  = Need{Asks: OfNobody}
+	NeedClient  = Need{Credential: OfClient}
+	NeedAccount = Need{Credential: OfAccount}
+	NeedNobody  = Need{Credential: OfNobody}
 )
 
 // patched are the scopes that a Patch scope of the same family replaces.
@@ -128,10 +128,10 @@ var led = map[Set]Need{
 	WorkflowsAdd: NeedWorkflowsAdd, WorkflowsPatch: NeedWorkflows, WorkflowsDelete: NeedWorkflowsDelete,
 }
 
-// Needs returns the names of the other scopes without which a key cannot make the calls that users expect from the
+// SuggestedScopes returns the names of the other scopes without which a key cannot make the calls that users expect from the
 // named scope. It is advice for a user who creates a key, not a rule. A Delete needs Add and Get, an
 // Add its Get, and each needs the other scopes in Refuse of its calls.
-func Needs(name string) []string {
+func SuggestedScopes(name string) []string {
 	s := SetOf([]string{name})
 	need := led[s]
 	needed := need.Refuse &^ s

@@ -47,7 +47,7 @@ func TestReadme(t *testing.T) {
 	var names []string
 	for _, row := range rows(t, "scope") {
 		names = append(names, wire(row[0]))
-		if got, want := row[2], DisplayName(strings.Join(Needs(wire(row[0])), ", ")); got != want {
+		if got, want := row[2], displayName(strings.Join(SuggestedScopes(wire(row[0])), ", ")); got != want {
 			t.Errorf("%s also needs %q in README.md, want %q", row[0], got, want)
 		}
 	}

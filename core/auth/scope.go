@@ -57,9 +57,9 @@ var scopes = []string{
 // slice.
 func ScopeNames() []string { return slices.Clone(scopes) }
 
-// Scopes checks a list of scope names, with a colon or an underscore between their parts. It
+// NormaliseScopes checks a list of scope names, with a colon or an underscore between their parts. It
 // returns the names with underscores and without duplicates. An empty list is an error.
-func Scopes(names []string) ([]string, error) {
+func NormaliseScopes(names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		name = wire(strings.TrimSpace(name))
@@ -79,8 +79,8 @@ func Scopes(names []string) ([]string, error) {
 // wire returns a scope's name in the form of requests and answers: Inputs_Get for Inputs:Get.
 func wire(name string) string { return strings.ReplaceAll(name, ":", "_") }
 
-// DisplayName returns a scope's name in the form for users: Inputs:Get for Inputs_Get.
-func DisplayName(name string) string { return strings.ReplaceAll(name, "_", ":") }
+// displayName returns a scope's name in the form for users: Inputs:Get for Inputs_Get.
+func displayName(name string) string { return strings.ReplaceAll(name, "_", ":") }
 
 // SetOf returns the set of the named scopes. It ignores unknown names, which a newer program may have stored.
 func SetOf(names []string) Set {
@@ -118,4 +118,4 @@ func (s Set) Names() []string {
 }
 
 // String returns the names of the scopes in the form for users: "Inputs:Get, Concepts:Get".
-func (s Set) String() string { return DisplayName(strings.Join(s.Names(), ", ")) }
+func (s Set) String() string { return displayName(strings.Join(s.Names(), ", ")) }

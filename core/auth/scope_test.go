@@ -37,7 +37,7 @@ func TestSetsRoundTrip(t *testing.T) {
 		names := rapid.Permutation(s.Names()).Draw(t, "names")
 		for i := range names {
 			if rapid.Bool().Draw(t, "colon") {
-				names[i] = DisplayName(names[i])
+				names[i] = displayName(names[i])
 			}
 		}
 		if got := SetOf(names); got != s {
@@ -150,12 +150,12 @@ func TestNeeds(t *testing.T) {
 		"Search":           {"Predict", "Inputs_Get"},
 		"Search_Feedback":  {"Search"},
 	} {
-		if got := Needs(name); !slices.Equal(got, want) {
+		if got := SuggestedScopes(name); !slices.Equal(got, want) {
 			t.Errorf("Needs(%q) = %q, want %q", name, got, want)
 		}
 	}
 	for s, n := range led {
-		if err := n.Check(s | SetOf(Needs(s.Names()[0]))); err != nil {
+		if err := n.Check(s | SetOf(SuggestedScopes(s.Names()[0]))); err != nil {
 			t.Errorf("%v with what it needs: %v", s, err)
 		}
 	}

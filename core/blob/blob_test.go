@@ -183,7 +183,7 @@ func TestNamesOfDeletedApplicationAfterCrashes(t *testing.T) {
 		app := blob.AppID{1}
 		o := blob.HostedOptions{
 			FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1),
-			Ended: func(a blob.AppID) (bool, error) { return ended && a == app, nil },
+			AppDeleted: func(a blob.AppID) (bool, error) { return ended && a == app, nil },
 		}
 		h := openHosted(t, o)
 		var names []string

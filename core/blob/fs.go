@@ -33,9 +33,9 @@ type FS interface {
 // File is a file being written.
 type File interface {
 	io.Writer
-	// Start lets the system write the bytes to the disk, without waiting, if the system can. So the Sync of several files takes little longer
+	// StartSync lets the system write the bytes to the disk, without waiting, if the system can. So the Sync of several files takes little longer
 	// than that of one.
-	Start()
+	StartSync()
 	// Sync makes the written bytes durable.
 	Sync() error
 	io.Closer
@@ -124,7 +124,7 @@ func (s *spool) write(d durability, fill func(io.Writer) (to string, err error))
 
 // commit makes a file durable at its path, together with the files of other callers that are waiting when it begins.
 func (s *spool) commit(w *spooled) error {
-	w.Start()
+	w.StartSync()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, w)

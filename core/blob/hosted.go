@@ -64,9 +64,9 @@ type HostedOptions struct {
 	// blobs are never deleted. nil: nothing does. References must not call the HostedNames.
 	References func(Hash) bool
 
-	// Ended reports whether an application was deleted. The names of its pictures then end too. nil: names end by their time only.
-	// Ended must not call the HostedNames.
-	Ended func(app AppID) (bool, error)
+	// AppDeleted reports whether an application was deleted. The names of its pictures then end too. nil: names end by their time only.
+	// AppDeleted must not call the HostedNames.
+	AppDeleted func(app AppID) (bool, error)
 
 	// Delay is the time for which a blob stays that nothing needs any longer. Sweep checks References again after it. 0: the blob is deleted
 	// at once.
@@ -83,7 +83,7 @@ type HostedOptions struct {
 // OpenHosted reads the existing names. It ignores a damaged record; [HostedNames.Collect] deletes it.
 func OpenHosted(o HostedOptions) (*HostedNames, error) {
 	h := &HostedNames{
-		blobs: o.Blobs, random: o.Random, references: o.References, ended: o.Ended, fsys: o.FS,
+		blobs: o.Blobs, random: o.Random, references: o.References, ended: o.AppDeleted, fsys: o.FS,
 		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]time.Time{}, deleting: map[Hash]bool{},
 		delay: o.Delay, each: o.Each,
 	}

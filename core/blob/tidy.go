@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sweeper is a store of pictures that a Tidy cleans up. *HostedNames implements it.
+// Sweeper is a store of pictures that a Cleaner cleans up. *HostedNames implements it.
 type Sweeper interface {
 	// Sweep deletes the names that have expired or whose application was deleted.
 	Sweep(ctx context.Context, now time.Time) (int, error)
@@ -15,19 +15,19 @@ type Sweeper interface {
 
 var _ Sweeper = (*HostedNames)(nil)
 
-// Tidy deletes unreferenced pictures in small steps. The zero value does nothing. It is not safe for concurrent use.
-type Tidy struct {
+// Cleaner deletes unreferenced pictures in small steps. The zero value does nothing. It is not safe for concurrent use.
+type Cleaner struct {
 	of      Sweeper
 	swept   time.Time // time of the last Sweep
 	collect bool      // unreferenced pictures may exist
 	from    Hash      // next picture to check
 }
 
-// NewTidy returns a Tidy that checks all pictures once, since a crash may have left unreferenced ones.
-func NewTidy(of Sweeper) Tidy { return Tidy{of: of, collect: true} }
+// NewCleaner returns a Cleaner that checks all pictures once, since a crash may have left unreferenced ones.
+func NewCleaner(of Sweeper) Cleaner { return Cleaner{of: of, collect: true} }
 
-// Again makes t check all names and pictures again.
-func (t *Tidy) Again() { t.collect, t.from, t.swept = t.of != nil, Hash{}, time.Time{} }
+// Restart makes t check all names and pictures again.
+func (t *Cleaner) Restart() { t.collect, t.from, t.swept = t.of != nil, Hash{}, time.Time{} }
 
 // Sizes of a step: each part takes some milliseconds.
 const (
@@ -36,7 +36,7 @@ const (
 )
 
 // Step does a small part of the pending work and reports whether there is more.
-func (t *Tidy) Step(ctx context.Context, now time.Time) (more bool, err error) {
+func (t *Cleaner) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if t.of != nil && now.Sub(t.swept) >= sweepEvery {
 		if _, err := t.of.Sweep(ctx, now); err != nil {
 			return false, err
@@ -47,7 +47,7 @@ func (t *Tidy) Step(ctx context.Context, now time.Time) (more bool, err error) {
 }
 
 // Collect checks some pictures, deletes the unreferenced ones, and reports whether there are more to check.
-func (t *Tidy) Collect(ctx context.Context) (more bool, err error) {
+func (t *Cleaner) Collect(ctx context.Context) (more bool, err error) {
 	if t.collect {
 		if t.from, _, err = t.of.CollectSome(ctx, t.from, lookedOnce); err == nil {
 			t.collect = !t.from.IsZero()

@@ -52,7 +52,7 @@ func (a *Adopter) Keys(pairs []Pair) error {
 		for n < len(pairs) && pairs[n].Key[0] == pairs[0].Key[0] {
 			n++
 		}
-		if DerivedTable(pairs[0].Key) {
+		if IsDerivedKey(pairs[0].Key) {
 			a.addDerived(pairs[:n])
 		} else {
 			a.sameTable(pairs[:n], n < len(pairs))
@@ -73,7 +73,7 @@ func (a *Adopter) End() error {
 // restOfTable deletes the remaining keys of a table and proceeds to the next table.
 func (a *Adopter) restOfTable() {
 	lo := a.app.key(stateTables[a.table], len(a.last)+1)
-	hi := kv.After(lo)
+	hi := kv.PrefixEnd(lo)
 	if a.last != nil {
 		lo = append(a.fullKey(a.last), 0)
 	}
@@ -188,7 +188,7 @@ func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
 	key := app.key(tableDerived, pictureBytes+len([32]byte{}))
 	table := len(key)
 	for _, p := range pairs {
-		if DerivedTable(p.Key) {
+		if IsDerivedKey(p.Key) {
 			key = append(key[:table], p.Key[1:]...)
 			w.Put(key, p.Value)
 		}
@@ -198,7 +198,7 @@ func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
 // addDerived adds missing derived records.
 func (a *Adopter) addDerived(pairs []Pair) {
 	for _, p := range pairs {
-		if !DerivedTable(p.Key) {
+		if !IsDerivedKey(p.Key) {
 			a.failed = fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 			return
 		}
@@ -213,10 +213,10 @@ func (a *Adopter) addDerived(pairs []Pair) {
 	}
 }
 
-// Derives yields the inputs whose picture has a derived record among pairs.
-func Derives(r Reader, pairs []Pair, yield func(ord uint32)) error {
+// InputsOfDerived yields the inputs whose picture has a derived record among pairs.
+func InputsOfDerived(r Reader, pairs []Pair, yield func(ord uint32)) error {
 	for _, p := range pairs {
-		if !DerivedTable(p.Key) {
+		if !IsDerivedKey(p.Key) {
 			continue
 		}
 		picture := p.Key[1:][:pictureBytes]
@@ -240,8 +240,8 @@ func Wipe(tx *kv.Overlay, app AppID) {
 	w.oweObjects()
 }
 
-// OweDerived marks unreferenced derived records and objects for cleanup.
-func OweDerived(w kv.Writer, app AppID) {
+// ScheduleDerivedCleanup marks unreferenced derived records and objects for cleanup.
+func ScheduleDerivedCleanup(w kv.Writer, app AppID) {
 	w.Put(app.TidyKey(string(tidyDerived)), nil)
-	OweObjects(w, app)
+	ScheduleObjectCleanup(w, app)
 }

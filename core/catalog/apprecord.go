@@ -14,8 +14,8 @@ import (
 
 // Reasons for which a replica must delete an application.
 const (
-	GoneDeleted = "deleted" // the application was deleted
-	GoneRevoked = "revoked" // the replica may no longer hold it
+	ReasonDeleted = "deleted" // the application was deleted
+	ReasonRevoked = "revoked" // the replica may no longer hold it
 )
 
 // AppRecord is the part of the control partition that a replica of an application needs, at one position of the control log.
@@ -45,7 +45,7 @@ func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
 	x.Record, err = r.App(app)
 	if errors.Is(err, ErrNotFound) {
 		if deleted, _ := r.AppDeleted(app); deleted {
-			return AppRecord{App: app, Revoked: GoneDeleted}, nil
+			return AppRecord{App: app, Revoked: ReasonDeleted}, nil
 		}
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
 		return x, nil
 	}
 	if !x.Edge.Replicates(app) {
-		return AppRecord{App: app, Revoked: GoneRevoked}, nil
+		return AppRecord{App: app, Revoked: ReasonRevoked}, nil
 	}
 	err = r.KeysOf(app, func(k Key) bool {
 		x.Keys = append(x.Keys, k)
@@ -108,9 +108,9 @@ func (x *AppRecord) Encode() []byte {
 	return encodeRegisterBytes(nil, &r)
 }
 
-// DecodeRegister decodes an app record, and checks that all of it belongs to one application. It returns
+// DecodeAppRecord decodes an app record, and checks that all of it belongs to one application. It returns
 // field.ErrFormat.
-func DecodeRegister(data []byte) (AppRecord, error) {
+func DecodeAppRecord(data []byte) (AppRecord, error) {
 	r, err := decodeRegisterBytes(bytes.Clone(data))
 	if err != nil {
 		return AppRecord{}, err
@@ -176,7 +176,7 @@ func (r Reader) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error
 
 // HasReplicas reports whether any app record came from another host, from the control partition. Then
 // the log of the control partition lacks some of its records.
-func (r Reader) HasReplicas() (bool, error) { return kv.Some(r.kv, registerKey("")) }
+func (r Reader) HasReplicas() (bool, error) { return kv.AnyWithPrefix(r.kv, registerKey("")) }
 
 // ApplyAppRecord replaces the records of an application by an app record at seq of the control log. applied reports
 // whether the app record is newer than the existing records. Only replicas call it: at the origin the fold

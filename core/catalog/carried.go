@@ -39,20 +39,20 @@ type DerivedContent struct {
 	Taken     exif.Time `wire:"6"`
 }
 
-// picturesAtOnce is the maximum number of inputs whose pictures EachMade has in memory.
+// picturesAtOnce is the maximum number of inputs whose pictures EachDerived has in memory.
 const picturesAtOnce = 8192
 
-// EachMade yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
+// EachDerived yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
 // It reads the store sequentially, so it is much faster than [Reader.DerivedOfInput] for each input. It skips inputs
 // without a record. It returns errors of malformed records and of the store.
-func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x DerivedContent) bool) error {
+func (r Reader) EachDerived(base [32]byte, yield func(ord uint32, x DerivedContent) bool) error {
 	table := r.app.key(tableBlob, 0)
 	const size = pictureBytes + 4
 	inputs := make([]byte, 0, picturesAtOnce*size) // picture, ordinal
 	for next, more := table, true; more; {
 		inputs, more = inputs[:0], false
 		var err error
-		for key := range kv.Range(r.kv, next, kv.After(table), &err) {
+		for key := range kv.Range(r.kv, next, kv.PrefixEnd(table), &err) {
 			if more = len(inputs) == cap(inputs); more {
 				next = bytes.Clone(key)
 				break
@@ -76,7 +76,7 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 	table := r.app.key(tableDerived, 0)
 	const size = pictureBytes + 4
 	lo := append(bytes.Clone(table), inputs[:pictureBytes]...)
-	hi := kv.After(append(bytes.Clone(table), inputs[len(inputs)-size:][:pictureBytes]...))
+	hi := kv.PrefixEnd(append(bytes.Clone(table), inputs[len(inputs)-size:][:pictureBytes]...))
 	var failed error
 	for key, value := range kv.Range(r.kv, lo, hi, &failed) {
 		key = key[len(table):]

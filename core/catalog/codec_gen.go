@@ -392,12 +392,18 @@ func putEdge(e *field.Encoder, x *Edge) {
 	e.Fixed64(8, uint64(x.Created))
 	e.Fixed64(9, uint64(x.Enrolled))
 	e.Fixed64(10, uint64(x.Revoked))
-	for i := range x.Newer {
+	for i := range x.Sites {
 		at := e.Open(11)
-		putNewer(e, &x.Newer[i])
+		putEdgeSite(e, &x.Sites[i])
 		e.Close(at)
 	}
 	e.Append(x.Extra)
+}
+
+func putEdgeSite(e *field.Encoder, x *EdgeSite) {
+	e.Text(1, x.App)
+	e.Uint(2, uint64(x.Site))
+	e.Fixed64(3, x.Life)
 }
 
 func putEdit(e *field.Encoder, x *Edit, born log.Stamp) {
@@ -637,14 +643,8 @@ func putNames(e *field.Encoder, x *Names) {
 		e.Close(at)
 	}
 	e.Fixed64(2, uint64(x.Newest))
-	e.Uint(3, x.Dead)
+	e.Uint(3, x.DeletedUpTo)
 	e.Fixed64(4, uint64(x.Until))
-}
-
-func putNewer(e *field.Encoder, x *Newer) {
-	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Site))
-	e.Fixed64(3, x.Life)
 }
 
 func putRasterCrop(e *field.Encoder, x *raster.Crop) {
@@ -937,15 +937,28 @@ func getEdge(d *field.Decoder, x *Edge) {
 		case 10:
 			x.Revoked = log.HLC(d.Fixed64())
 		case 11:
-			x.Newer = append(x.Newer, Newer{})
+			x.Sites = append(x.Sites, EdgeSite{})
 			at := d.Open()
-			getNewer(d, &x.Newer[len(x.Newer)-1])
+			getEdgeSite(d, &x.Sites[len(x.Sites)-1])
 			d.Close(at)
 		default:
 			d.Keep()
 		}
 	}
 	x.Extra = d.Extra()
+}
+
+func getEdgeSite(d *field.Decoder, x *EdgeSite) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Site = log.Writer(d.Uint())
+		case 3:
+			x.Life = d.Fixed64()
+		}
+	}
 }
 
 func getEdit(d *field.Decoder, x *Edit) {
@@ -1391,22 +1404,9 @@ func getNames(d *field.Decoder, x *Names) {
 		case 2:
 			x.Newest = log.HLC(d.Fixed64())
 		case 3:
-			x.Dead = d.Uint()
+			x.DeletedUpTo = d.Uint()
 		case 4:
 			x.Until = log.HLC(d.Fixed64())
-		}
-	}
-}
-
-func getNewer(d *field.Decoder, x *Newer) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.App = d.Text()
-		case 2:
-			x.Site = log.Writer(d.Uint())
-		case 3:
-			x.Life = d.Fixed64()
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Collect drops removals older than the horizon, since no older write can arrive any longer. It reports whether there were any. The
+// DropRemovals drops removals older than the horizon, since no older write can arrive any longer. It reports whether there were any. The
 // visible state does not change.
-func (in *Input) Collect(horizon log.HLC) bool {
+func (in *Input) DropRemovals(horizon log.HLC) bool {
 	old := func(l Label) bool { return l.Value == log.Removed && l.At.At < horizon }
 	removed := slices.ContainsFunc(in.Labels, old)
 	if removed {
@@ -24,8 +24,8 @@ func (in *Input) Collect(horizon log.HLC) bool {
 	return removed
 }
 
-// Collect drops the removals older than the horizon, and reports whether there were any.
-func (m *Model) Collect(horizon log.HLC) bool {
+// DropRemovals drops the removals older than the horizon, and reports whether there were any.
+func (m *Model) DropRemovals(horizon log.HLC) bool {
 	out := func(c Member) bool { return !c.In && c.At.At < horizon }
 	unset := func(s Setting) bool { return s.JSON == nil && s.At.At < horizon }
 	removed := slices.ContainsFunc(m.Concepts, out) || slices.ContainsFunc(m.Config, unset)

@@ -91,7 +91,7 @@ func TestUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		was := Before(store, testApp)
+		was := WithoutPending(store, testApp)
 		some := rapid.IntRange(1, 2*n).Draw(t, "some")
 		lo, hi := key(0), key(rapid.IntRange(0, n).Draw(t, "end"))
 		from, end := testApp.Range()
@@ -113,7 +113,7 @@ func TestUndo(t *testing.T) {
 				t.Fatalf("%d was %x, %v, want %x, %v", i, got, err, want, werr)
 			}
 		}
-		changed, err := SomeUndo(store, testApp)
+		changed, err := HasAnyUndo(store, testApp)
 		if err != nil || changed != (len(rows(t, store.Scan, testApp.key(tableUndo, 0), end, 1)) > 0) {
 			t.Fatalf("some %v, %v", changed, err)
 		}
@@ -149,7 +149,7 @@ func TestDiffer(t *testing.T) {
 	write(t, b, func(w *Writer) { _ = w.InsertInput(input(1, "new")) })
 	write(t, b, func(w *Writer) { _ = w.InsertInput(input(3, "added")) })
 	for ord, want := range []string{"", "old new", "gone -", "- added", ""} {
-		was, is, differ, err := Differ(Read(a, testApp), Read(b, testApp), uint32(ord))
+		was, is, differ, err := DiffInput(Read(a, testApp), Read(b, testApp), uint32(ord))
 		name := func(in *Input) string {
 			if in == nil {
 				return "-"
@@ -177,7 +177,7 @@ func TestPosition(t *testing.T) {
 		{AppID{9}.key(tableHeader, 0), false},
 		{nil, false},
 	} {
-		if got := Position(testApp, x.key); got != x.want {
+		if got := IsPositionKey(testApp, x.key); got != x.want {
 			t.Errorf("%x: %v", x.key, got)
 		}
 	}
@@ -230,7 +230,7 @@ func TestAdopt(t *testing.T) {
 		}
 		differ := map[uint32]bool{}
 		for ord := range uint32(6) {
-			_, _, d, err := Differ(Read(ours, testApp), Read(theirs, testApp), ord)
+			_, _, d, err := DiffInput(Read(ours, testApp), Read(theirs, testApp), ord)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +295,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestDerives finds the inputs of derived records. After Wipe and OweDerived, tidying deletes the derived records.
+// TestDerives finds the inputs of derived records. After Wipe and ScheduleDerivedCleanup, tidying deletes the derived records.
 func TestDerives(t *testing.T) {
 	store := memkv.New()
 	write(t, store, func(w *Writer) {
@@ -323,13 +323,13 @@ func TestDerives(t *testing.T) {
 		t.Errorf("some %v, %v", some, err)
 	}
 	var ords []uint32
-	err := Derives(r, copyPairs(t, r, nil), func(ord uint32) { ords = append(ords, ord) })
+	err := InputsOfDerived(r, copyPairs(t, r, nil), func(ord uint32) { ords = append(ords, ord) })
 	if want := []uint32{0, 2}; err != nil || !slices.Equal(ords, want) {
 		t.Errorf("inputs %v, %v, want %v", ords, err, want)
 	}
 	tx := kv.NewOverlay(store)
 	Wipe(tx, testApp)
-	OweDerived(tx, testApp)
+	ScheduleDerivedCleanup(tx, testApp)
 	if err := store.Apply(tx.Batch()); err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func TestLeases(t *testing.T) {
 	if got, err := r.Edge("e"); err != nil || got.Replicates(app) {
 		t.Errorf("revoked, it holds: %+v, %v", got, err)
 	}
-	if x, err := r.AppRecord(app, "e"); err != nil || x.Revoked != GoneRevoked {
+	if x, err := r.AppRecord(app, "e"); err != nil || x.Revoked != ReasonRevoked {
 		t.Errorf("register %+v, %v", x, err)
 	}
 	write(t, store, func(w *Writer) {
@@ -406,7 +406,7 @@ func TestLeases(t *testing.T) {
 	if s, err := r.Site(4); err != nil || s.App != other {
 		t.Errorf("another's site %+v, %v", s, err)
 	}
-	if x, err := r.AppRecord(app, ""); err != nil || x.Revoked != GoneDeleted {
+	if x, err := r.AppRecord(app, ""); err != nil || x.Revoked != ReasonDeleted {
 		t.Errorf("register %+v, %v", x, err)
 	}
 }

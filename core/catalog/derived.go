@@ -49,11 +49,11 @@ func (r Reader) Taken(base [32]byte, in *Input) (t exif.Time, isDue bool, err er
 // DerivedNameBytes is the length of the name of a derived record in its application: picture, crop and base.
 const DerivedNameBytes = pictureBytes + len([32]byte{})
 
-// Undated returns the names of the derived records of older releases, whose dates are not read, among the next reads records. from is nil or
+// UndatedDerived returns the names of the derived records of older releases, whose dates are not read, among the next reads records. from is nil or
 // the result next of the last call. next is nil at the end.
-func (r Reader) Undated(from []byte, reads int) (names [][]byte, next []byte, err error) {
+func (r Reader) UndatedDerived(from []byte, reads int) (names [][]byte, next []byte, err error) {
 	table := r.app.key(tableDerived, 0)
-	for key, value := range kv.Range(r.kv, append(bytes.Clone(table), from...), kv.After(table), &err) {
+	for key, value := range kv.Range(r.kv, append(bytes.Clone(table), from...), kv.PrefixEnd(table), &err) {
 		if name := key[len(table):]; reads == 0 {
 			next = bytes.Clone(name)
 			break
@@ -131,12 +131,12 @@ func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 
 // HasObject reports whether the store has the object with a hash. It does not check the bytes.
 func (r Reader) HasObject(hash blob.Hash) (bool, error) {
-	return kv.Some(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...))
+	return kv.AnyWithPrefix(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...))
 }
 
 // ObjectSize returns the number of bytes of the object with a hash. It does not check the bytes.
 func (r Reader) ObjectSize(hash blob.Hash) (size int64, err error) {
-	for _, value := range kv.All(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...), &err) {
+	for _, value := range kv.WithPrefix(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...), &err) {
 		return int64(len(value)), nil
 	}
 	if err == nil {
@@ -190,7 +190,7 @@ func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
 		return err
 	}
 	table := r.app.key(tableObject, 0)
-	for key, value := range kv.All(r.kv, table, &err) {
+	for key, value := range kv.WithPrefix(r.kv, table, &err) {
 		if h := blob.Hash(key[len(table):]); references[h] && !yield(h, len(value)) {
 			return nil
 		}

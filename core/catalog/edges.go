@@ -20,17 +20,17 @@ type Edge struct {
 	Owner    string     `wire:"4"`  // id of the owner's account; empty if the operator owns it
 	Token    [32]byte   `wire:"5"`  // SHA-256 of the text of its enrolment token
 	Key      [32]byte   `wire:"6"`  // public key, Ed25519; zero: not enrolled yet
-	Site     log.Writer `wire:"7"`  // site that it writes as, unless Newer has another; 0: not enrolled yet
-	Newer    []Newer    `wire:"11"` // sites of later lives, by application
+	Site     log.Writer `wire:"7"`  // site that it writes as, unless Sites has another; 0: not enrolled yet
+	Sites    []EdgeSite `wire:"11"` // sites of later lives, by application
 	Created  log.HLC    `wire:"8,fixed"`
 	Enrolled log.HLC    `wire:"9,fixed"`  // 0: not enrolled yet
 	Revoked  log.HLC    `wire:"10,fixed"` // 0: not revoked
 	Extra    Extra      `wire:"*"`
 }
 
-// Newer is the site as which the newest life of an edge writes in an application. An edge begins another life after a rollback of its
+// EdgeSite is the site as which the newest life of an edge writes in an application. An edge begins another life after a rollback of its
 // disk or a restore from a backup.
-type Newer struct {
+type EdgeSite struct {
 	App  string     `wire:"1"`
 	Site log.Writer `wire:"2"`
 	Life uint64     `wire:"3,fixed"` // id of the request for which the site was leased
@@ -38,7 +38,7 @@ type Newer struct {
 
 // SiteIn returns the site as which the newest life of an edge writes in an application.
 func (e *Edge) SiteIn(app string) log.Writer {
-	for _, n := range e.Newer {
+	for _, n := range e.Sites {
 		if n.App == app {
 			return n.Site
 		}
@@ -46,15 +46,15 @@ func (e *Edge) SiteIn(app string) log.Writer {
 	return e.Site
 }
 
-// Renew sets the site of the newest life in an application.
-func (e *Edge) Renew(n Newer) {
-	for i := range e.Newer {
-		if e.Newer[i].App == n.App {
-			e.Newer[i] = n
+// SetSite sets the site of the newest life in an application.
+func (e *Edge) SetSite(n EdgeSite) {
+	for i := range e.Sites {
+		if e.Sites[i].App == n.App {
+			e.Sites[i] = n
 			return
 		}
 	}
-	e.Newer = append(e.Newer, n)
+	e.Sites = append(e.Sites, n)
 }
 
 // Holder returns the name of an edge in the records of the sites that are leased to it.
@@ -140,6 +140,6 @@ func (w *Writer) deleteSites(app string) error {
 		w.tx.Delete(w.app.uint32Key(tableLease, site))
 		return true
 	})
-	w.tx.DeleteRange(prefix, kv.After(prefix))
+	kv.DeletePrefix(w.tx, prefix)
 	return err
 }

@@ -70,7 +70,7 @@ func TestGolden(t *testing.T) {
 	goldenOf(&g, "derived", encodeDerivedData, decodeDerivedData)
 	goldenOf(&g, "manifest", encodeManifest, decodeManifest)
 	goldenOf(&g, "register", encodeRegisterBytes, decodeRegisterBytes)
-	g.Hold(t, "testdata/golden.txt", *update)
+	g.Check(t, "testdata/golden.txt", *update)
 }
 
 func TestRecords(t *testing.T) {

@@ -19,8 +19,8 @@ type Header struct {
 	Extra    Extra    `wire:"*"`
 }
 
-// IsHeader reports whether a key without the application's id is the key of the header.
-func IsHeader(key []byte) bool { return len(key) == 1 && key[0] == tableHeader }
+// IsHeaderKey reports whether a key without the application's id is the key of the header.
+func IsHeaderKey(key []byte) bool { return len(key) == 1 && key[0] == tableHeader }
 
 // DecodeHeader decodes a header. The error is field.ErrFormat.
 func DecodeHeader(data []byte) (Header, error) { return decodeHeader(data) }

@@ -140,11 +140,11 @@ func (a AppID) key(table byte, room int) []byte {
 // pictures. Deleting the application deletes this range.
 func (a AppID) Range() (lo, hi []byte) {
 	lo = append([]byte{tableApp}, a[:]...)
-	return lo, kv.After(lo)
+	return lo, kv.PrefixEnd(lo)
 }
 
-// AppsOf returns the applications whose keys a batch changes.
-func AppsOf(b *kv.Batch) map[AppID]bool {
+// ChangedApps returns the applications whose keys a batch changes.
+func ChangedApps(b *kv.Batch) map[AppID]bool {
 	apps := map[AppID]bool{}
 	for op := range b.Each {
 		if n := len(AppID{}); len(op.Key) > n && op.Key[0] == tableApp {

@@ -19,10 +19,10 @@ import (
 //
 //field:message names
 type Names struct {
-	Ranges []NameRange `wire:"1"`       // ascending, with a gap after each
-	Newest log.HLC     `wire:"2,fixed"` // clock that the writer gave its newest operation; 0: unknown
-	Dead   uint64      `wire:"3"`       // every input of the writer with a sequence number up to this one was deleted
-	Until  log.HLC     `wire:"4,fixed"` // highest other clock of an operation that the record is needed for; 0: none above Newest
+	Ranges      []NameRange `wire:"1"`       // ascending, with a gap after each
+	Newest      log.HLC     `wire:"2,fixed"` // clock that the writer gave its newest operation; 0: unknown
+	DeletedUpTo uint64      `wire:"3"`       // every input of the writer with a sequence number up to this one was deleted
+	Until       log.HLC     `wire:"4,fixed"` // highest other clock of an operation that the record is needed for; 0: none above Newest
 }
 
 // NameRange is a range of sequence numbers of one writer, with both ends.
@@ -78,8 +78,8 @@ func (n *Names) Remove(seq uint64) {
 	n.Ranges = slices.Replace(slices.Clone(n.Ranges), i, i+1, parts...)
 }
 
-// Need keeps the record until the horizon is above a clock.
-func (n *Names) Need(at log.HLC) {
+// KeepUntil keeps the record until the horizon is above a clock.
+func (n *Names) KeepUntil(at log.HLC) {
 	if at > n.Newest {
 		n.Until = max(n.Until, at)
 	}
@@ -93,7 +93,7 @@ func (n *Names) isOver(horizon log.HLC) bool {
 
 // encode returns the value of the record.
 func (n *Names) encode() []byte {
-	if len(n.Ranges) == 1 && n.Ranges[0].First == 1 && n.Newest == 0 && n.Dead == 0 && n.Until == 0 {
+	if len(n.Ranges) == 1 && n.Ranges[0].First == 1 && n.Newest == 0 && n.DeletedUpTo == 0 && n.Until == 0 {
 		return appendUint64(nil, n.Ranges[0].Last)
 	}
 	return encodeNames(nil, n)
@@ -122,7 +122,7 @@ func (r Reader) SiteSeq(w log.Writer) (uint64, error) {
 func (r Reader) Writers(yield func(w log.Writer, n Names) bool) error {
 	var failed error
 	prefix := r.app.key(tableSite, 0)
-	for key, value := range kv.All(r.kv, prefix, &failed) {
+	for key, value := range kv.WithPrefix(r.kv, prefix, &failed) {
 		n, err := readNames(value)
 		if err != nil || !yield(writerOf(key[len(prefix):]), n) {
 			return err
@@ -142,8 +142,10 @@ func (r Reader) Deletion(thing log.Dot) (log.HLC, error) {
 	return log.HLC(at), err
 }
 
-// SomeDeletion reports whether any thing has a [Reader.Deletion].
-func (r Reader) SomeDeletion() (bool, error) { return kv.Some(r.kv, r.app.key(tableDeletion, 0)) }
+// HasDeletions reports whether any thing has a [Reader.Deletion].
+func (r Reader) HasDeletions() (bool, error) {
+	return kv.AnyWithPrefix(r.kv, r.app.key(tableDeletion, 0))
+}
 
 // PutDeletion records the clock of a deletion whose thing may come later. 0 deletes the record.
 func (w *Writer) PutDeletion(thing log.Dot, at log.HLC) {
@@ -166,7 +168,7 @@ func (w *Writer) Forget(horizon log.HLC) error {
 	if err != nil {
 		return err
 	}
-	for key, value := range kv.All(w.tx, w.app.key(tableDeletion, 0), &err) {
+	for key, value := range kv.WithPrefix(w.tx, w.app.key(tableDeletion, 0), &err) {
 		at, failed := number8(value)
 		if failed != nil {
 			return failed
@@ -184,7 +186,7 @@ func (w *Writer) Forget(horizon log.HLC) error {
 // NewestInputs yields the newest live input of each writer, by one seek for each.
 func (r Reader) NewestInputs(yield func(log.Dot) bool) (err error) {
 	table := r.app.key(tableInputDot, 0)
-	for hi := kv.After(table); ; {
+	for hi := kv.PrefixEnd(table); ; {
 		var newest log.Dot
 		scanned := r.kv.ScanBack(table, hi, func(key, _ []byte) bool {
 			newest, err = dotOf(key[len(table):])

@@ -48,12 +48,12 @@ func TestNamesOfSite(t *testing.T) {
 		{Ranges: []NameRange{{1, 3}}},
 		{Ranges: []NameRange{{1, 1<<32 - 1}}},
 		{Ranges: []NameRange{{5, 200}}}, // 8 bytes as a message
-		{Ranges: []NameRange{{1, 3}}, Dead: 2},
+		{Ranges: []NameRange{{1, 3}}, DeletedUpTo: 2},
 		{Ranges: []NameRange{{1, 3}}, Newest: 9},
-		{Dead: 7, Until: 9},
+		{DeletedUpTo: 7, Until: 9},
 	} {
 		data := n.encode()
-		site := len(n.Ranges) == 1 && n.Ranges[0].First == 1 && n.Dead == 0 && n.Newest == 0
+		site := len(n.Ranges) == 1 && n.Ranges[0].First == 1 && n.DeletedUpTo == 0 && n.Newest == 0
 		if got, err := readNames(data); err != nil || fmt.Sprint(got) != fmt.Sprint(n) || (data[0] == 0) != site || site && len(data) != 8 {
 			t.Errorf("%+v is %x, read as %+v, %v", n, data, got, err)
 		}
@@ -67,11 +67,11 @@ func TestHorizonDropsOldRecords(t *testing.T) {
 	write(t, store, func(w *Writer) {
 		for i, n := range []Names{
 			{Ranges: []NameRange{{1, 3}}},
-			{Ranges: []NameRange{{1, 3}}, Dead: 3, Until: 1},
+			{Ranges: []NameRange{{1, 3}}, DeletedUpTo: 3, Until: 1},
 			{Ranges: []NameRange{{1, 3}}, Newest: 9},
 			{Ranges: []NameRange{{1, 3}}, Newest: 9, Until: 10},
 			{Ranges: []NameRange{{1, 3}}, Newest: 10},
-			{Dead: 3, Until: 9},
+			{DeletedUpTo: 3, Until: 9},
 		} {
 			w.PutNames(log.Writer(i), &n)
 		}
@@ -136,7 +136,7 @@ func TestSizeOfWriters(t *testing.T) {
 	const writers = 10_000
 	write(t, store, func(w *Writer) {
 		for i := range log.Writer(writers) {
-			w.PutNames(log.Drawn-writers+i, &Names{Ranges: []NameRange{{1, 1 + rng.Uint64N(5000)}}, Newest: log.HLC(1_790_000_000_000+rng.Uint64N(1<<33)) << 16})
+			w.PutNames(log.FirstRandomWriter-writers+i, &Names{Ranges: []NameRange{{1, 1 + rng.Uint64N(5000)}}, Newest: log.HLC(1_790_000_000_000+rng.Uint64N(1<<33)) << 16})
 		}
 	})
 	bytes := 0

@@ -7,10 +7,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Past returns the operations that an input's record remembers, newest first, each with the part that is still in force. It omits
+// PastOps returns the operations that an input's record remembers, newest first, each with the part that is still in force. It omits
 // overwritten writes and the download. The operation that created the input is complete, except for later changes of its metadata and
 // labels. The other operations have sequence number 0 and no author.
-func (in *Input) Past() []log.Op {
+func (in *Input) PastOps() []log.Op {
 	creation := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop, ReadEXIF: in.ReadEXIF}
 	if in.URL == "" {
 		creation.Blob, creation.ContentType, creation.Hosted = in.Blob, in.ContentType, in.Hosted

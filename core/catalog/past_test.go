@@ -33,7 +33,7 @@ func TestPast(t *testing.T) {
 		if random.IntN(2) == 0 {
 			in.Meta = append(in.Meta, MetaPart{JSON: []byte(`{"whole":1}`), At: log.Stamp{At: 10, Writer: 1}})
 		}
-		ops := in.Past()
+		ops := in.PastOps()
 		last := len(ops) - 1
 		if got := ops[last]; got.Dot != in.Dot || got.At != in.Created || got.By != "anna" {
 			t.Fatalf("seed %d: the last is %+v", seed, got)

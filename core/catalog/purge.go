@@ -12,7 +12,7 @@ import (
 // Purge deletes the data of a deleted application. The batch that deletes the application's record creates the purge. It runs when
 // nobody writes to the partition any longer:
 //
-//	owed ──Pay──▶ key range and public names deleted, a part at a time ──Done──▶ the purge is deleted
+//	scheduled ──Step──▶ key range and public names deleted, a part at a time ──Done──▶ the purge is deleted
 //
 // Pictures are deleted once no record refers to them, see blob.HostedNames.Collect.
 type Purge struct {
@@ -36,7 +36,7 @@ func (r Reader) Purges() ([]Purge, error) {
 	prefix := r.app.TidyKey(string(tidyPurge))
 	var purges []Purge
 	var failed error
-	for key, value := range kv.All(r.kv, prefix, &failed) {
+	for key, value := range kv.WithPrefix(r.kv, prefix, &failed) {
 		id := key[len(prefix):]
 		if len(id) != len(AppID{}) || len(value) < 8 {
 			return nil, fmt.Errorf("%w: purge of %x with %d bytes", field.ErrFormat, id, len(value))
@@ -46,8 +46,8 @@ func (r Reader) Purges() ([]Purge, error) {
 	return purges, failed
 }
 
-// Pay deletes some of the application's data, reading about limit keys, and reports whether more is left. The progress survives a crash.
-func (p *Purge) Pay(tx *kv.Overlay, limit int) (more bool, err error) {
+// Step deletes some of the application's data, reading about limit keys, and reports whether more is left. The progress survives a crash.
+func (p *Purge) Step(tx *kv.Overlay, limit int) (more bool, err error) {
 	lo, hi := p.App.Range()
 	tx.DeleteRange(lo, hi)
 	t := tidier{tx: tx, r: Read(tx, Control), app: Control, left: limit}

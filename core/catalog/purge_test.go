@@ -47,7 +47,7 @@ func TestPurge(t *testing.T) {
 				t.Fatalf("owed are %+v, %v", purges, err)
 			}
 			tx.Reset(store)
-			more, err := purges[0].Pay(tx, limit)
+			more, err := purges[0].Step(tx, limit)
 			if err != nil {
 				t.Fatal(err)
 			}

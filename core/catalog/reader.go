@@ -113,7 +113,7 @@ func (r Reader) InputByDot(dot log.Dot) (Input, error) {
 // Inputs yields the live inputs, starting at an ordinal, in the order of their creation.
 func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
 	var failed error
-	for _, value := range kv.Range(r.kv, r.app.uint32Key(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {
+	for _, value := range kv.Range(r.kv, r.app.uint32Key(tableInput, from), kv.PrefixEnd(r.app.key(tableInput, 0)), &failed) {
 		in, err := decodeInput(bytes.Clone(value))
 		if err != nil || !yield(in) {
 			return err
@@ -133,7 +133,7 @@ func (r Reader) InputsWithURL(url string, yield func(ord uint32) bool) error {
 	if err != nil || !yield(ord) {
 		return err
 	}
-	return r.kv.Scan(append(key[:len(key):len(key)], 0), kv.After(key), func(other, _ []byte) bool { return yield(ordAt(other)) })
+	return r.kv.Scan(append(key[:len(key):len(key)], 0), kv.PrefixEnd(key), func(other, _ []byte) bool { return yield(ordAt(other)) })
 }
 
 // ByBlob yields the ordinals of the live inputs with a picture and any crop. Inputs with the same
@@ -144,12 +144,12 @@ func (r Reader) ByBlob(h blob.Hash, yield func(ord uint32) bool) error {
 
 // PendingInputs yields the ordinals of the inputs at 30001, starting at an ordinal, in the order of their creation.
 func (r Reader) PendingInputs(from uint32, yield func(ord uint32) bool) error {
-	return r.kv.Scan(r.app.uint32Key(tablePending, from), kv.After(r.app.key(tablePending, 0)), func(key, _ []byte) bool { return yield(ordAt(key)) })
+	return r.kv.Scan(r.app.uint32Key(tablePending, from), kv.PrefixEnd(r.app.key(tablePending, 0)), func(key, _ []byte) bool { return yield(ordAt(key)) })
 }
 
 // ords yields the ordinals at the ends of the keys that begin with prefix.
 func (r Reader) ords(prefix []byte, yield func(ord uint32) bool) error {
-	return r.kv.Scan(prefix, kv.After(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
+	return r.kv.Scan(prefix, kv.PrefixEnd(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
 }
 
 // Collect returns the values that a method of Reader yields:
@@ -171,7 +171,7 @@ func all[T any](r Reader, prefix []byte, decode func([]byte) (T, error), yield f
 // each yields the results of get for the keys that begin with prefix.
 func each[T any](r Reader, prefix []byte, get func(key, value []byte) (T, error), yield func(T) bool) error {
 	var failed error
-	for key, value := range kv.All(r.kv, prefix, &failed) {
+	for key, value := range kv.WithPrefix(r.kv, prefix, &failed) {
 		x, err := get(key, value)
 		if err != nil || !yield(x) {
 			return err
@@ -185,7 +185,7 @@ func each[T any](r Reader, prefix []byte, get func(key, value []byte) (T, error)
 func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 	prefix := append([]byte{tableHosted}, name[:]...)
 	var failed error
-	for key, value := range kv.All(r, prefix, &failed) {
+	for key, value := range kv.WithPrefix(r, prefix, &failed) {
 		app := AppID(key[len(prefix):])
 		ord, err := number4(value)
 		if err != nil {

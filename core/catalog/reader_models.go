@@ -43,8 +43,8 @@ func (r Reader) Models(yield func(Model) bool) error {
 	return inOrder(r, tableModelSeq, r.Model, yield)
 }
 
-// ModelsWith returns the number of live models that have a concept now, and the number of versions of live models that were made for it.
-func (r Reader) ModelsWith(concept string) (models, versions int, err error) {
+// CountModelsWith returns the number of live models that have a concept now, and the number of versions of live models that were made for it.
+func (r Reader) CountModelsWith(concept string) (models, versions int, err error) {
 	var failed error
 	err = r.Models(func(m Model) bool {
 		if slices.ContainsFunc(m.Concepts, func(c Member) bool { return c.In && c.Concept == concept }) {
@@ -79,7 +79,7 @@ func (r Reader) version(model log.Dot, seq uint64) (Version, error) {
 func (r Reader) Versions(model log.Dot, yield func(Version) bool) error {
 	prefix := r.app.dotKey(tableVersion, model, 0)
 	var failed error
-	for _, value := range kv.Backward(r.kv, prefix, kv.After(prefix), &failed) {
+	for _, value := range kv.Backward(r.kv, prefix, kv.PrefixEnd(prefix), &failed) {
 		v, err := decodeVersion(bytes.Clone(value))
 		if err != nil || !yield(v) {
 			return err
@@ -88,9 +88,9 @@ func (r Reader) Versions(model log.Dot, yield func(Version) bool) error {
 	return failed
 }
 
-// Current returns the newest version of a model at 21100, which is the version that predicts. If there is none, the error is
+// CurrentVersion returns the newest version of a model at 21100, which is the version that predicts. If there is none, the error is
 // ErrNotFound.
-func (r Reader) Current(model log.Dot) (Version, error) {
+func (r Reader) CurrentVersion(model log.Dot) (Version, error) {
 	var current Version
 	err := r.Versions(model, func(v Version) bool {
 		if v.Code == VersionTrained {

@@ -13,7 +13,7 @@ const (
 	InputPending     = 30001
 	InputUnsupported = 30101 // its file has no known format
 	InputTooLarge    = 30105 // its file or its picture exceeds the limits of its format
-	InputUnread      = 30300 // its picture could not be decoded
+	InputUnreadable  = 30300 // its picture could not be decoded
 	InputOverQuota   = 11006 // its picture exceeds the storage limit of the account
 	VersionTrained   = 21100
 	VersionUntrained = 21102
@@ -50,10 +50,10 @@ type Input struct {
 	Extra       Extra       `wire:"*"`
 }
 
-// IsUnread reports whether the input ended because the program could not read the file at its URL. A later version of the program may
+// IsUnreadable reports whether the input ended because the program could not read the file at its URL. A later version of the program may
 // be able to.
-func (in *Input) IsUnread() bool {
-	return in.Code == InputUnsupported || in.Code == InputTooLarge || in.Code == InputUnread
+func (in *Input) IsUnreadable() bool {
+	return in.Code == InputUnsupported || in.Code == InputTooLarge || in.Code == InputUnreadable
 }
 
 // Label is a label with the stamp of its last write.

@@ -31,10 +31,10 @@ func aRegister() catalog.AppRecord {
 }
 
 func TestRegisterBytes(t *testing.T) {
-	revocation := catalog.AppRecord{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.GoneRevoked}
+	revocation := catalog.AppRecord{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.ReasonRevoked}
 	for _, want := range []catalog.AppRecord{aRegister(), revocation} {
 		data := want.Encode()
-		got, err := catalog.DecodeRegister(data)
+		got, err := catalog.DecodeAppRecord(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,16 +51,16 @@ func TestRegisterBytes(t *testing.T) {
 func FuzzDecodeRegister(f *testing.F) {
 	x := aRegister()
 	f.Add(x.Encode())
-	x = catalog.AppRecord{App: x.App, Revoked: catalog.GoneDeleted}
+	x = catalog.AppRecord{App: x.App, Revoked: catalog.ReasonDeleted}
 	f.Add(x.Encode())
 	f.Add([]byte{1, 0x12, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		first, err := catalog.DecodeRegister(data)
+		first, err := catalog.DecodeAppRecord(data)
 		if err != nil {
 			return
 		}
 		encoded := first.Encode()
-		second, err := catalog.DecodeRegister(encoded)
+		second, err := catalog.DecodeAppRecord(encoded)
 		if err != nil {
 			t.Fatalf("what was decoded cannot be read again: %v", err)
 		}

@@ -14,15 +14,15 @@ func ReplaceState(b kv.Writer, from kv.Reader, app AppID) (err error) {
 	prefix = prefix[:len(prefix)-1]
 	for _, t := range stateTables {
 		lo := append(bytes.Clone(prefix), t)
-		b.DeleteRange(lo, kv.After(lo))
-		for key, value := range kv.All(from, lo, &err) {
+		kv.DeletePrefix(b, lo)
+		for key, value := range kv.WithPrefix(from, lo, &err) {
 			b.Put(key, value)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for key, value := range kv.All(from, []byte{tableHosted}, &err) {
+	for key, value := range kv.WithPrefix(from, []byte{tableHosted}, &err) {
 		if bytes.HasSuffix(key, app[:]) {
 			b.Put(key, value)
 		}

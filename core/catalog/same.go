@@ -22,7 +22,7 @@ func (r Reader) SamePictures(yield func(ords []uint32) bool) error {
 	var of []byte // picture and crop of ords
 	var ords []uint32
 	var failed error
-	for key := range kv.All(r.kv, r.app.key(tableBlob, 0), &failed) {
+	for key := range kv.WithPrefix(r.kv, r.app.key(tableBlob, 0), &failed) {
 		if picture := key[:len(key)-4]; !bytes.Equal(picture, of) {
 			if len(ords) > 1 {
 				if !yield(ords) {
@@ -44,7 +44,7 @@ func (r Reader) SamePictures(yield func(ords []uint32) bool) error {
 // the records.
 func (r Reader) CreationTimes(from uint32, yield func(ord uint32, at log.HLC) bool) error {
 	var failed error
-	for key, value := range kv.Range(r.kv, r.app.uint32Key(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {
+	for key, value := range kv.Range(r.kv, r.app.uint32Key(tableInput, from), kv.PrefixEnd(r.app.key(tableInput, 0)), &failed) {
 		d := field.Decode(value)
 		at := log.HLC(0)
 		for at == 0 && d.Next() {

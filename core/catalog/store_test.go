@@ -50,7 +50,7 @@ func input(ord uint32, picture string) *Input {
 // keys returns the number of keys below a prefix.
 func keys(t testing.TB, store kv.Reader, prefix []byte) (n int) {
 	t.Helper()
-	err := store.Scan(prefix, kv.After(prefix), func(_, _ []byte) bool {
+	err := store.Scan(prefix, kv.PrefixEnd(prefix), func(_, _ []byte) bool {
 		n++
 		return true
 	})
@@ -224,7 +224,7 @@ func TestTidy(t *testing.T) {
 	if _, err := Read(store, AppID{9}).DerivedOf(base, picture(1), raster.Crop{}); err != nil {
 		t.Errorf("another application's record: %v", err)
 	}
-	batch(t, store, func(b *kv.Batch) { OweBase(b, testApp, old) })
+	batch(t, store, func(b *kv.Batch) { ScheduleBaseCleanup(b, testApp, old) })
 	tidyAll(t, store, 2)
 	for i := range 5 {
 		_, first := r.DerivedOf(old, picture(i), raster.Crop{})
@@ -333,7 +333,7 @@ func TestDamagedRecords(t *testing.T) {
 		{"model", [][]byte{a.stringKey(tableModel, "m")}, func(r Reader) error { _, err := r.Model("m"); return err }},
 		{"version", [][]byte{append(a.dotKey(tableVersionID, dot, 1), 'v')}, func(r Reader) error { _, err := r.Version(dot, "v"); return err }},
 		{"versions", [][]byte{a.version(dot, 1)}, func(r Reader) error { return r.Versions(dot, nil) }},
-		{"current", [][]byte{a.version(dot, 1)}, func(r Reader) error { _, err := r.Current(dot); return err }},
+		{"current", [][]byte{a.version(dot, 1)}, func(r Reader) error { _, err := r.CurrentVersion(dot); return err }},
 		{"trainings", [][]byte{a.uint64Key(tableTraining, 1)}, func(r Reader) error { return r.PendingVersions(nil) }},
 		{"workflow", [][]byte{a.stringKey(tableWorkflow, "w")}, func(r Reader) error { _, err := r.Workflow("w"); return err }},
 		{"app", [][]byte{a.stringKey(tableKeyApp, "a")}, func(r Reader) error { _, err := r.App("a"); return err }},

@@ -14,11 +14,11 @@ func (r Reader) StateTables(yield func(key, value []byte) bool) error {
 	return r.tables(stateTables[:], nil, func(_ byte, key, value []byte) bool { return yield(key, value) })
 }
 
-// StateTable reports whether a key, without the application's id, belongs to an application's state.
-func StateTable(key []byte) bool { return len(key) > 0 && bytes.IndexByte(stateTables[:], key[0]) >= 0 }
+// IsStateKey reports whether a key, without the application's id, belongs to an application's state.
+func IsStateKey(key []byte) bool { return len(key) > 0 && bytes.IndexByte(stateTables[:], key[0]) >= 0 }
 
-// DerivedTable reports whether a key, without the application's id, belongs to a derived record.
-func DerivedTable(key []byte) bool {
+// IsDerivedKey reports whether a key, without the application's id, belongs to a derived record.
+func IsDerivedKey(key []byte) bool {
 	return len(key) == 1+pictureBytes+len([32]byte{}) && key[0] == tableDerived
 }
 
@@ -31,7 +31,7 @@ func (r Reader) CopyTables(base [32]byte, from []byte, yield func(key, value []b
 		tables = append(slices.Clone(tables), tableDerived)
 	}
 	return r.tables(tables, from, func(table byte, key, value []byte) bool {
-		if table == tableDerived && !(DerivedTable(key) && bytes.HasSuffix(key, base[:])) {
+		if table == tableDerived && !(IsDerivedKey(key) && bytes.HasSuffix(key, base[:])) {
 			return true
 		}
 		return yield(key, value)
@@ -51,7 +51,7 @@ func (r Reader) tables(tables, from []byte, yield func(table byte, key, value []
 	}
 	for i, t := range tables {
 		lo := append(bytes.Clone(prefix), t)
-		hi := kv.After(lo)
+		hi := kv.PrefixEnd(lo)
 		if i == 0 && len(from) > 0 {
 			lo = append(lo, from[1:]...)
 		}
@@ -89,7 +89,7 @@ func dropRemovals(table byte, value []byte, horizon log.HLC) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if in.Collect(horizon) {
+		if in.DropRemovals(horizon) {
 			return encodeInput(nil, &in), nil
 		}
 	case tableModel:
@@ -97,7 +97,7 @@ func dropRemovals(table byte, value []byte, horizon log.HLC) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Collect(horizon) {
+		if m.DropRemovals(horizon) {
 			return encodeModel(nil, &m), nil
 		}
 	}

@@ -25,4 +25,4 @@ func PutThumb(b kv.Writer, app AppID, picture blob.Hash, crop raster.Crop, jpeg 
 }
 
 // HasDerived reports whether the application has any derived record.
-func (r Reader) HasDerived() (bool, error) { return kv.Some(r.kv, r.app.key(tableDerived, 0)) }
+func (r Reader) HasDerived() (bool, error) { return kv.AnyWithPrefix(r.kv, r.app.key(tableDerived, 0)) }

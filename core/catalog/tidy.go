@@ -20,28 +20,28 @@ const (
 	tidyPurge   = 'P' // then app, in the control partition: all that a deleted application held, see Purge
 )
 
-func (w *Writer) oweDerived(in *Input) { OwePicture(w.tx, w.app, in.Blob, in.Crop) }
+func (w *Writer) oweDerived(in *Input) { SchedulePictureCleanup(w.tx, w.app, in.Blob, in.Crop) }
 
-// OwePicture schedules the deletion of records derived from a picture and a crop. Tidy keeps them if an input has the picture and the crop.
-func OwePicture(w kv.Writer, app AppID, picture blob.Hash, crop raster.Crop) {
+// SchedulePictureCleanup schedules the deletion of records derived from a picture and a crop. Tidy keeps them if an input has the picture and the crop.
+func SchedulePictureCleanup(w kv.Writer, app AppID, picture blob.Hash, crop raster.Crop) {
 	key := app.picture(tableDerived, picture, crop, 0)
 	w.Put(app.TidyKey(string(tidyPicture)+string(key[len(app)+2:])), nil)
 }
 
-// OweObjects schedules the deletion of the objects that no version names.
-func OweObjects(w kv.Writer, app AppID) { w.Put(app.TidyKey(string(tidyObjects)), nil) }
+// ScheduleObjectCleanup schedules the deletion of the objects that no version names.
+func ScheduleObjectCleanup(w kv.Writer, app AppID) { w.Put(app.TidyKey(string(tidyObjects)), nil) }
 
 func (w *Writer) oweAll() {
 	single := w.app.TidyKey(string(tidyPicture))
-	w.tx.DeleteRange(single, kv.After(single))
+	kv.DeletePrefix(w.tx, single)
 	w.tx.Put(w.app.TidyKey(string(tidyDerived)), nil)
 	w.tx.Put(w.app.TidyKey(string(tidyHosted)), nil)
 }
 
-func (w *Writer) oweObjects() { OweObjects(w.tx, w.app) }
+func (w *Writer) oweObjects() { ScheduleObjectCleanup(w.tx, w.app) }
 
-// OweBase schedules the deletion of the derived records of a network.
-func OweBase(b kv.Writer, app AppID, base [32]byte) {
+// ScheduleBaseCleanup schedules the deletion of the derived records of a network.
+func ScheduleBaseCleanup(b kv.Writer, app AppID, base [32]byte) {
 	b.Put(app.TidyKey(string(tidyBase)+string(base[:])), nil)
 }
 
@@ -53,7 +53,7 @@ func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
 	prefix := app.TidyKey("")
 	type debt struct{ key, value []byte }
 	var debts []debt
-	for key, value := range kv.All(tx, prefix, &err) {
+	for key, value := range kv.WithPrefix(tx, prefix, &err) {
 		if debts = append(debts, debt{bytes.Clone(key), bytes.Clone(value)}); len(debts) > limit {
 			t.more = true
 			break
@@ -106,14 +106,13 @@ const pictureBytes = len(blob.Hash{}) + 16
 
 // isUsed reports whether a live input has a picture and crop.
 func (t *tidier) isUsed(picture []byte) (bool, error) {
-	return kv.Some(t.tx, append(t.app.key(tableBlob, len(picture)), picture...))
+	return kv.AnyWithPrefix(t.tx, append(t.app.key(tableBlob, len(picture)), picture...))
 }
 
 func (t *tidier) picture(picture []byte) error {
 	used, err := t.isUsed(picture)
 	if err == nil && !used {
-		lo := append(t.app.key(tableDerived, len(picture)), picture...)
-		t.tx.DeleteRange(lo, kv.After(lo))
+		kv.DeletePrefix(t.tx, append(t.app.key(tableDerived, len(picture)), picture...))
 	}
 	return err
 }
@@ -140,7 +139,7 @@ func (t *tidier) sweepFrom(table, from []byte, match func(key, value []byte) (bo
 	var deletions [][]byte
 	var next []byte
 	var failed error
-	for key, value := range kv.Range(t.tx, lo, kv.After(table), &failed) {
+	for key, value := range kv.Range(t.tx, lo, kv.PrefixEnd(table), &failed) {
 		if t.left--; t.left < 0 {
 			next = bytes.Clone(key)
 			break
@@ -188,7 +187,7 @@ func (t *tidier) objects() error {
 	}
 	var deletions [][]byte
 	table := t.app.key(tableObject, 0)
-	for key := range kv.All(t.tx, table, &err) {
+	for key := range kv.WithPrefix(t.tx, table, &err) {
 		t.left--
 		if !references[blob.Hash(key[len(table):])] {
 			deletions = append(deletions, bytes.Clone(key))

@@ -32,8 +32,10 @@ func HasUndo(r kv.Reader, app AppID, key []byte) (bool, error) {
 	return undo != nil, err
 }
 
-// SomeUndo reports whether there are undo records.
-func SomeUndo(r kv.Reader, app AppID) (bool, error) { return kv.Some(r, app.key(tableUndo, 0)) }
+// HasAnyUndo reports whether there are undo records.
+func HasAnyUndo(r kv.Reader, app AppID) (bool, error) {
+	return kv.AnyWithPrefix(r, app.key(tableUndo, 0))
+}
 
 // Undo adds to tx the changes that undo all pending operations, and deletes the undo records. It yields the ordinals of the inputs that the
 // operations changed, ascending.
@@ -41,7 +43,7 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 	table := app.key(tableUndo, 0)
 	inputs := app.key(tableInput, 0)
 	some := false
-	for k, v := range kv.All(tx, table, &err) {
+	for k, v := range kv.WithPrefix(tx, table, &err) {
 		some = true
 		key := k[len(table):]
 		if bytes.HasPrefix(key, inputs) {
@@ -54,7 +56,7 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 		}
 	}
 	if some {
-		tx.DeleteRange(table, kv.After(table))
+		kv.DeletePrefix(tx, table)
 	}
 	return err
 }
@@ -67,9 +69,9 @@ func undoValue(v []byte) []byte {
 	return v[1:]
 }
 
-// Before returns r without the pending operations of an application. r must show one moment: a snapshot, or a store that nobody writes
+// WithoutPending returns r without the pending operations of an application. r must show one moment: a snapshot, or a store that nobody writes
 // to.
-func Before(r kv.Reader, app AppID) kv.Reader { return &before{r, app} }
+func WithoutPending(r kv.Reader, app AppID) kv.Reader { return &before{r, app} }
 
 type before struct {
 	kv  kv.Reader
@@ -128,7 +130,7 @@ type undoMerge struct {
 
 func (b *before) merge(lo, hi []byte, yield func(key, value []byte) bool) *undoMerge {
 	table := b.app.key(tableUndo, 0)
-	m := &undoMerge{table: table, lo: b.app.undoKey(lo), hi: kv.After(table), yield: yield}
+	m := &undoMerge{table: table, lo: b.app.undoKey(lo), hi: kv.PrefixEnd(table), yield: yield}
 	if hi != nil {
 		m.hi = b.app.undoKey(hi)
 	}
@@ -190,9 +192,9 @@ func (m *undoMerge) take() {
 	}
 }
 
-// Differ returns the records of an ordinal's input in two states, and whether they differ. A record is nil if the state has no such input;
+// DiffInput returns the records of an ordinal's input in two states, and whether they differ. A record is nil if the state has no such input;
 // both are nil if they do not differ.
-func Differ(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
+func DiffInput(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
 	key := before.app.uint32Key(tableInput, ord)
 	a, err := kv.Find(before.kv, key)
 	if err != nil {
@@ -217,8 +219,8 @@ func inputOr(value []byte) (*Input, error) {
 	return &in, err
 }
 
-// Position reports whether a key of the store contains the progress of the fold, of the partition or of a site instead of a record.
-func Position(app AppID, key []byte) bool {
+// IsPositionKey reports whether a key of the store contains the progress of the fold, of the partition or of a site instead of a record.
+func IsPositionKey(app AppID, key []byte) bool {
 	table := app.key(tableHeader, 0)
 	n := len(table) - 1
 	return len(key) > n && bytes.Equal(key[:n], table[:n]) && (key[n] == tableHeader || key[n] == tableSite)

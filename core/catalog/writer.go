@@ -55,7 +55,7 @@ func (w *Writer) insertURL(url string, ord []byte) error {
 	if url == "" {
 		return nil
 	}
-	free, err := w.URLFree(url)
+	free, err := w.IsURLUnused(url)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (w *Writer) insertURL(url string, ord []byte) error {
 	return nil
 }
 
-// URLFree reports whether no live input has a URL.
-func (w *Writer) URLFree(url string) (bool, error) {
+// IsURLUnused reports whether no live input has a URL.
+func (w *Writer) IsURLUnused(url string) (bool, error) {
 	if url == w.freeURL {
 		return true, nil
 	}
@@ -81,8 +81,8 @@ func (w *Writer) URLFree(url string) (bool, error) {
 	return true, nil
 }
 
-// KnowFree records that no live input has a URL, so that the insert of the next input with this URL does not look it up.
-func (w *Writer) KnowFree(url string) { w.freeURL = url }
+// MarkURLUnused records that no live input has a URL, so that the insert of the next input with this URL does not look it up.
+func (w *Writer) MarkURLUnused(url string) { w.freeURL = url }
 
 // deleteURL records that an input no longer has a URL. The oldest other input with the URL inherits it.
 func (w *Writer) deleteURL(url string, ord uint32) error {
@@ -165,7 +165,7 @@ func (w *Writer) DeleteInputs() {
 func (w *Writer) deleteTables(tables []byte) {
 	for _, t := range tables {
 		prefix := w.app.key(t, 0)
-		w.tx.DeleteRange(prefix, kv.After(prefix))
+		kv.DeletePrefix(w.tx, prefix)
 	}
 }
 

@@ -80,8 +80,8 @@ func Choose(written ...Level) Choice {
 	return Choice{now: all[0], all: all}
 }
 
-// Now returns the level in use.
-func (c *Choice) Now() Level { return c.now }
+// Current returns the level in use.
+func (c *Choice) Current() Level { return c.now }
 
 // Each yields the levels that this program can choose from, fastest first; the last is Generic. The yielded level is in use while the body
 // of the loop runs. It is for tests and measurements.

@@ -50,8 +50,8 @@ func TestChoose(t *testing.T) {
 		allow(t, tt.best)
 		args := slices.Clone(tt.written)
 		c := Choose(tt.written...)
-		if got := slices.Collect(c.Each()); !slices.Equal(got, tt.want) || c.Now() != tt.want[0] {
-			t.Errorf("with %v, Choose(%v) = %v of %v, want the first of %v", tt.best, tt.written, c.Now(), got, tt.want)
+		if got := slices.Collect(c.Each()); !slices.Equal(got, tt.want) || c.Current() != tt.want[0] {
+			t.Errorf("with %v, Choose(%v) = %v of %v, want the first of %v", tt.best, tt.written, c.Current(), got, tt.want)
 		}
 		if !slices.Equal(tt.written, args) {
 			t.Errorf("Choose changed its arguments from %v to %v", args, tt.written)
@@ -64,25 +64,25 @@ func TestForce(t *testing.T) {
 	c := Choose(AVX2, AVX512, AVX512VNNI)
 	back := c.Force(AVX2)
 	restore := c.Force(Generic)
-	if c.Now() != Generic {
-		t.Errorf("forced to %v, want generic", c.Now())
+	if c.Current() != Generic {
+		t.Errorf("forced to %v, want generic", c.Current())
 	}
-	if restore(); c.Now() != AVX2 {
-		t.Errorf("back at %v, want avx2", c.Now())
+	if restore(); c.Current() != AVX2 {
+		t.Errorf("back at %v, want avx2", c.Current())
 	}
-	if back(); c.Now() != AVX512 {
-		t.Errorf("back at %v, want avx512", c.Now())
+	if back(); c.Current() != AVX512 {
+		t.Errorf("back at %v, want avx512", c.Current())
 	}
 	for l := range c.Each() {
-		if c.Now() != l {
-			t.Errorf("at %v, want %v", c.Now(), l)
+		if c.Current() != l {
+			t.Errorf("at %v, want %v", c.Current(), l)
 		}
 		if l == AVX2 {
 			break
 		}
 	}
-	if c.Now() != AVX512 {
-		t.Errorf("at %v after the levels, want avx512", c.Now())
+	if c.Current() != AVX512 {
+		t.Errorf("at %v after the levels, want avx512", c.Current())
 	}
 	defer func() {
 		if recover() == nil {

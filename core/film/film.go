@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// DefaultTime is the default time limit for decoding a film.
-const DefaultTime = 900 * time.Second
+// DefaultTimeout is the default time limit for decoding a film.
+const DefaultTimeout = 900 * time.Second
 
 // MaxMemory is FFmpeg's memory limit in bytes.
 const MaxMemory = 512 << 20
@@ -37,51 +37,51 @@ func UnsupportedError(format string, args ...any) error {
 	return &Fault{raster.ErrUnsupported, fmt.Sprintf(format, args...)}
 }
 
-// TooLarge returns a fault of the kind raster.ErrTooLarge.
-func TooLarge(format string, args ...any) error {
+// tooLargeError returns a fault of the kind raster.ErrTooLarge.
+func tooLargeError(format string, args ...any) error {
 	return &Fault{raster.ErrTooLarge, fmt.Sprintf(format, args...)}
 }
 
-// CorruptError returns a fault of the kind raster.ErrCorrupt.
-func CorruptError(format string, args ...any) error {
+// corruptError returns a fault of the kind raster.ErrCorrupt.
+func corruptError(format string, args ...any) error {
 	return &Fault{raster.ErrCorrupt, fmt.Sprintf(format, args...)}
 }
 
 // ProbeError returns the fault of a film that ffprobe failed to read.
-func ProbeError() error { return CorruptError("video damaged: its index is missing or cannot be read") }
+func ProbeError() error { return corruptError("video damaged: its index is missing or cannot be read") }
 
 // DecodeError returns the fault of a film that ffmpeg failed to decode after the given number of frames.
 func DecodeError(frames int, w api.Video) error {
 	if frames == 0 {
-		return CorruptError("video damaged from its beginning")
+		return corruptError("video damaged from its beginning")
 	}
-	return CorruptError("video damaged after %s", far(frames, w))
+	return corruptError("video damaged after %s", far(frames, w))
 }
 
-// TooLong returns the fault of a film that took longer to decode than limit. frames is the number of frames decoded by then.
-func TooLong(limit time.Duration, frames int, w api.Video) error {
-	return TooLarge("video takes more than %v to decode: %s of it was decoded", limit, far(frames, w))
+// TimeoutError returns the fault of a film that took longer to decode than limit. frames is the number of frames decoded by then.
+func TimeoutError(limit time.Duration, frames int, w api.Video) error {
+	return tooLargeError("video takes more than %v to decode: %s of it was decoded", limit, far(frames, w))
 }
 
-// TooMuchMemory returns the fault of a film for which FFmpeg asked for more than MaxMemory.
-func TooMuchMemory() error {
-	return TooLarge("video takes more than %d MB of memory to decode", MaxMemory>>20)
+// MemoryError returns the fault of a film for which FFmpeg asked for more than MaxMemory.
+func MemoryError() error {
+	return tooLargeError("video takes more than %d MB of memory to decode", MaxMemory>>20)
 }
 
-// PictureTime is the time limit for decoding a picture.
-const PictureTime = 30 * time.Second
+// PictureTimeout is the time limit for decoding a picture.
+const PictureTimeout = 30 * time.Second
 
 // PictureError returns the fault of a picture that a decoder failed to decode.
-func PictureError() error { return CorruptError("picture damaged: it cannot be decoded") }
+func PictureError() error { return corruptError("picture damaged: it cannot be decoded") }
 
-// PictureTooLong returns the fault of a picture that took longer to decode than limit.
-func PictureTooLong(limit time.Duration) error {
-	return TooLarge("picture takes more than %v to decode", limit)
+// PictureTimeoutError returns the fault of a picture that took longer to decode than limit.
+func PictureTimeoutError(limit time.Duration) error {
+	return tooLargeError("picture takes more than %v to decode", limit)
 }
 
-// PictureTooMuchMemory returns the fault of a picture for which a decoder asked for more than MaxMemory.
-func PictureTooMuchMemory() error {
-	return TooLarge("picture takes more than %d MB of memory to decode", MaxMemory>>20)
+// PictureMemoryError returns the fault of a picture for which a decoder asked for more than MaxMemory.
+func PictureMemoryError() error {
+	return tooLargeError("picture takes more than %d MB of memory to decode", MaxMemory>>20)
 }
 
 // far returns the time of the last of the given number of frames, as text.

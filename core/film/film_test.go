@@ -20,9 +20,9 @@ func TestFaults(t *testing.T) {
 		{ProbeError(), raster.ErrCorrupt, "video damaged: its index is missing or cannot be read"},
 		{DecodeError(0, ask), raster.ErrCorrupt, "video damaged from its beginning"},
 		{DecodeError(4, ask), raster.ErrCorrupt, "video damaged after 1.5 s"},
-		{TooLong(2*time.Minute, 0, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: nothing of it was decoded"},
-		{TooLong(2*time.Minute, 3, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: 1 s of it was decoded"},
-		{TooMuchMemory(), raster.ErrTooLarge, "video takes more than 512 MB of memory to decode"},
+		{TimeoutError(2*time.Minute, 0, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: nothing of it was decoded"},
+		{TimeoutError(2*time.Minute, 3, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: 1 s of it was decoded"},
+		{MemoryError(), raster.ErrTooLarge, "video takes more than 512 MB of memory to decode"},
 	} {
 		if !errors.Is(tt.err, tt.is) || tt.err.Error() != tt.want {
 			t.Errorf("error %q, want %q, which is %v", tt.err, tt.want, tt.is)

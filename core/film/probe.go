@@ -85,7 +85,7 @@ func ReadProbe(r io.Reader) (p Probe, err error) {
 		return p, err
 	}
 	if len(answer) == MaxProbe {
-		return p, TooLarge("video with a description of more than %d MB", MaxProbe>>20)
+		return p, tooLargeError("video with a description of more than %d MB", MaxProbe>>20)
 	}
 	var d jsonio.Doc
 	if err := d.Parse(answer, jsonio.Limits{Members: MaxProbe}); err != nil {
@@ -148,7 +148,7 @@ func (s *stream) scan(v jsonio.Value) error {
 // add counts a packet and its time.
 func (s *span) add(p packet) error {
 	if s.packets++; s.packets > MaxPackets {
-		return TooLarge("video of more than %d packets", MaxPackets)
+		return tooLargeError("video of more than %d packets", MaxPackets)
 	}
 	at := p.PTS
 	if at == nil {
@@ -169,13 +169,13 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	s, all := p.first, p.all
 	switch {
 	case s == nil || s.AttachedPicture != 0 || !all.hasTimes:
-		return f, CorruptError("video without pictures")
+		return f, corruptError("video without pictures")
 	case !slices.Contains(codecs, s.Codec):
 		return f, UnsupportedError("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)
 	case s.Width < 1 || s.Height < 1:
-		return f, CorruptError("video with pictures of %d × %d", s.Width, s.Height)
+		return f, corruptError("video with pictures of %d × %d", s.Width, s.Height)
 	case s.Width > maxSide || s.Height > maxSide || s.Width*s.Height > maxPixels:
-		return f, TooLarge("video of %d × %d: at most %.1f megapixels, and %d pixels a side", s.Width, s.Height, maxPixels/1e6, maxSide)
+		return f, tooLargeError("video of %d × %d: at most %.1f megapixels, and %d pixels a side", s.Width, s.Height, maxPixels/1e6, maxSide)
 	}
 	f.Planes = raster.Planes{Width: s.Width, Height: s.Height, Matrix: matrices[s.Space], Rotation: orientation(s)}
 	if !samples(&f.Planes, s.Format) {
@@ -189,11 +189,11 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	unit, err1 := strconv.ParseInt(over, 10, 32)
 	units, err2 := strconv.ParseInt(under, 10, 32)
 	if err1 != nil || err2 != nil || min(unit, units) < 1 {
-		return f, CorruptError("video with times in units of %.40q s", s.TimeBase)
+		return f, corruptError("video with times in units of %.40q s", s.TimeBase)
 	}
 	seconds := (float64(all.last) - float64(all.first)) * float64(unit) / float64(units)
 	if seconds > maxLength.Seconds() {
-		return f, TooLarge("video of %.0f s: at most %.0f s", seconds, maxLength.Seconds())
+		return f, tooLargeError("video of %.0f s: at most %.0f s", seconds, maxLength.Seconds())
 	}
 	f.Frames = 1 + int((all.last-all.first)*unit*1000/(units*int64(w.SampleMS)))
 	return f, w.Check(f.Frames)

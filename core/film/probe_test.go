@@ -79,7 +79,7 @@ func TestLimits(t *testing.T) {
 			p, err := ReadProbe(strings.NewReader(`{"packets": [` + tt.packets + `], "programs": [{}], "streams": [` + tt.stream + `]}`))
 			var f Film
 			if err != nil {
-				err = CorruptError("%v", err)
+				err = corruptError("%v", err)
 			} else {
 				f, err = p.Check(every(1000))
 			}

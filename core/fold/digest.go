@@ -12,7 +12,7 @@ import (
 // Digest returns the SHA-256 of an application's whole state. Equal logs give equal digests, wherever, and in however many runs, they were
 // folded.
 func Digest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
-	s := NewSummer()
+	s := NewDigester()
 	err := catalog.Read(r, app).StateTables(func(key, value []byte) bool {
 		s.Add(key, value)
 		return true
@@ -20,29 +20,29 @@ func Digest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
 	return s.Sum(), err
 }
 
-// Summer computes a [Digest] from the keys and values of a state, in the order in which [catalog.Reader.StateTables] yields them. It hashes
+// Digester computes a [Digest] from the keys and values of a state, in the order in which [catalog.Reader.StateTables] yields them. It hashes
 // each byte string with its length.
-type Summer struct {
+type Digester struct {
 	h      hash.Hash
 	length [binary.MaxVarintLen64]byte
 }
 
-// NewSummer returns a Summer that has no data yet.
-func NewSummer() *Summer { return &Summer{h: sha256.New()} }
+// NewDigester returns a Digester that has no data yet.
+func NewDigester() *Digester { return &Digester{h: sha256.New()} }
 
 // Add adds the next key, without the application's id, and its value.
-func (s *Summer) Add(key, value []byte) {
+func (s *Digester) Add(key, value []byte) {
 	s.add(key)
 	s.add(value)
 }
 
-func (s *Summer) add(p []byte) {
+func (s *Digester) add(p []byte) {
 	s.h.Write(s.length[:binary.PutUvarint(s.length[:], uint64(len(p)))])
 	s.h.Write(p)
 }
 
 // Sum returns the digest of the pairs so far.
-func (s *Summer) Sum() (out [32]byte) {
+func (s *Digester) Sum() (out [32]byte) {
 	s.h.Sum(out[:0])
 	return out
 }

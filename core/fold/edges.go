@@ -115,7 +115,7 @@ func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 	op := &f.e.Op
 	f.w.PutSite(&catalog.Site{Site: site, App: b.App, Holder: b.Holder, Secret: b.Secret, Created: op.At, Until: b.Until})
 	if b.Edge != "" {
-		edge.Renew(catalog.Newer{App: b.App, Site: site, Life: b.Life})
+		edge.SetSite(catalog.EdgeSite{App: b.App, Site: site, Life: b.Life})
 		f.w.PutEdge(&edge)
 	}
 	return Verdict{Code: OK, Dot: op.Dot}, nil

@@ -30,8 +30,8 @@ const (
 // version is in force before any. Rules of a later version apply only after its entry, wherever the log is folded.
 const Version = RulesOfNames
 
-// First is the version in force in a log without [log.Rules].
-const First = 1
+// FirstVersion is the version in force in a log without [log.Rules].
+const FirstVersion = 1
 
 // ErrNewer is returned for a state made by newer rules than this program knows, and for an entry that puts newer rules in force.
 var ErrNewer = fmt.Errorf("fold rules of a newer version: %w", kv.ErrNewer)
@@ -91,9 +91,9 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 	if f.h.Fold > f.newest {
 		return fmt.Errorf("fold by rules of version %d: %w", f.h.Fold, ErrNewer)
 	}
-	f.h.Fold = max(f.h.Fold, First)
+	f.h.Fold = max(f.h.Fold, FirstVersion)
 	f.know()
-	f.deletions, err = f.w.SomeDeletion()
+	f.deletions, err = f.w.HasDeletions()
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 func (f *Fold) live(dot log.Dot) (catalog.Input, error) {
 	in, err := f.w.InputByDot(dot)
 	if err == nil {
-		in.Collect(f.h.Horizon)
+		in.DropRemovals(f.h.Horizon)
 	}
 	return in, err
 }
@@ -88,7 +88,7 @@ func (f *Fold) deadInput() (Verdict, error) {
 		return Verdict{Code: Gone}, nil
 	}
 	n, err := f.namesOf(f.e.Op.Dot.Writer)
-	if err != nil || f.e.Op.Dot.Seq > n.Dead {
+	if err != nil || f.e.Op.Dot.Seq > n.DeletedUpTo {
 		return Verdict{}, err
 	}
 	return Verdict{Code: Gone}, nil
@@ -127,12 +127,12 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 		return nil, duplicate("id", &other), nil
 	}
 	if b.URL != "" && !f.mayExist(knownURL, b.URL) {
-		f.w.KnowFree(b.URL)
+		f.w.MarkURLUnused(b.URL)
 	}
 	if b.URL == "" || b.AllowDuplicate {
 		return replaced, Verdict{}, nil
 	}
-	if free, err := f.w.URLFree(b.URL); free || err != nil {
+	if free, err := f.w.IsURLUnused(b.URL); free || err != nil {
 		return replaced, Verdict{}, err
 	}
 	ords, err := catalog.Collect(func(yield func(uint32) bool) error { return f.w.InputsWithURL(b.URL, yield) })
@@ -244,7 +244,7 @@ func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 // reads reports whether a download makes an input ready that ended as unread. It does so once, so anyone may try again. By rules before
 // [RulesOfNames] only an origin may.
 func (f *Fold) reads(in *catalog.Input, b *log.InputFetched) bool {
-	if !in.IsUnread() || b.Code != catalog.InputReady {
+	if !in.IsUnreadable() || b.Code != catalog.InputReady {
 		return false
 	}
 	return f.inForce(RulesOfNames) || f.e.Op.Dot.Writer.IsOrigin() && f.inForce(rulesOfUnread)

@@ -27,14 +27,14 @@ import (
 // nothing deleted comes back.
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		againstOracle(t, programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules")))
+		againstOracle(t, programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.FirstVersion, fold.Version).Draw(t, "rules")))
 	})
 }
 
 // TestLongPrograms is TestAgainstOracle with longer programs.
 func TestLongPrograms(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 5000) {
-		againstOracle(t, programOf(rand.New(rand.NewPCG(seed, 1)), 300, fold.First+uint32(seed%fold.Version)))
+		againstOracle(t, programOf(rand.New(rand.NewPCG(seed, 1)), 300, fold.FirstVersion+uint32(seed%fold.Version)))
 	}
 }
 
@@ -57,7 +57,7 @@ func againstOracle(t tb, ops []log.Op) {
 // are equal.
 func TestLengthOfRunsChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules"))
+		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.FirstVersion, fold.Version).Draw(t, "rules"))
 		single := newWorld(t)
 		for _, op := range ops {
 			single.raw(op)
@@ -107,7 +107,7 @@ func copyState(t tb, w *world) kv.Store {
 // TestIdempotence repeats operations later in the log. The repetitions have no effect.
 func TestIdempotence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 40).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules"))
+		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 40).Draw(t, "operations"), rapid.Uint32Range(fold.FirstVersion, fold.Version).Draw(t, "rules"))
 		once, twice := newWorld(t), newWorld(t)
 		for i, op := range ops {
 			once.raw(op)

@@ -99,7 +99,7 @@ func (f *Fold) conceptDelete(b *log.ConceptDelete) (Verdict, error) {
 func (f *Fold) model(dot log.Dot) (catalog.Model, error) {
 	m, err := f.w.ModelByDot(dot)
 	if err == nil {
-		m.Collect(f.h.Horizon)
+		m.DropRemovals(f.h.Horizon)
 	}
 	return m, err
 }

@@ -243,7 +243,7 @@ func TestModelPatch(t *testing.T) {
 func TestTraining(t *testing.T) {
 	w := newWorld(t)
 	m := w.expect(fold.OK, 1, 10, &log.ModelCreate{ID: "m", Version: "v1", Concepts: []string{"a"}}).Dot
-	if _, err := w.reader().Current(m); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := w.reader().CurrentVersion(m); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("an untrained model predicts: %v", err)
 	}
 	w.expect(fold.OK, 1, 11, &log.VersionTrain{Model: m, Version: "v2"})
@@ -282,7 +282,7 @@ func TestTraining(t *testing.T) {
 	if got := pending(); len(got) != 0 {
 		t.Errorf("still to train: %v", got)
 	}
-	v, err := w.reader().Current(m)
+	v, err := w.reader().CurrentVersion(m)
 	if err != nil || v.ID != "v3" || v.Manifest != blob.Sum(manifest.Marshal()) {
 		t.Errorf("current version %+v, %v", v, err)
 	}
@@ -290,7 +290,7 @@ func TestTraining(t *testing.T) {
 		t.Errorf("failed version %+v", v)
 	}
 	w.expect(fold.OK, 1, 30, &log.VersionTrain{Model: m, Version: "v4"})
-	if v, err := w.reader().Current(m); err != nil || v.ID != "v3" {
+	if v, err := w.reader().CurrentVersion(m); err != nil || v.ID != "v3" {
 		t.Errorf("while another trains, %q predicts, %v", v.ID, err)
 	}
 	w.expect(fold.OK, 1, 31, &log.VersionDelete{Model: m, Version: "v4"})
@@ -445,7 +445,7 @@ func TestNetworkSwitch(t *testing.T) {
 	}
 	for id, want := range map[string][2]string{"trained": {"r", "r"}, "patched": {"v2", "r"}, "again": {"v2", "v2"}} {
 		m := w.model(id)
-		current, err := w.reader().Current(m.Dot)
+		current, err := w.reader().CurrentVersion(m.Dot)
 		if err != nil || m.Newest != want[0] || current.ID != want[1] {
 			t.Errorf("%s: newest %s, current %s, %v, want %v", id, m.Newest, current.ID, err, want)
 		}
@@ -468,7 +468,7 @@ func TestDetailOfRetrainedVersion(t *testing.T) {
 		w.expect(fold.OK, 1, 5, &log.NetworkSwitch{Base: [32]byte{2}, Versions: []log.RetrainedVersion{
 			{Model: m, From: "v1", Version: "v2", Manifest: blob.Sum([]byte("new")), Detail: "nothing"},
 		}})
-		v, err := w.reader().Current(m)
+		v, err := w.reader().CurrentVersion(m)
 		if want := map[uint32]string{2: "nothing"}[rules]; err != nil || v.ID != "v2" || v.Detail != want {
 			t.Errorf("rules %d: version %s with the detail %q, %v, want %q", rules, v.ID, v.Detail, err, want)
 		}

@@ -56,9 +56,9 @@ func (f *Fold) meet() (Verdict, error) {
 	f.names[dot.Writer] = n
 	if made := f.e.Op.MadeAt(); clocked && isNewest {
 		n.Newest, made = made, n.Newest
-		n.Need(made)
+		n.KeepUntil(made)
 	} else if clocked {
-		n.Need(made)
+		n.KeepUntil(made)
 	}
 	if byNames && f.tooOld() {
 		return Verdict{Code: Stale}, nil
@@ -73,7 +73,7 @@ func (f *Fold) tooOld() bool {
 	case *log.Refused, *log.Rules:
 		return false
 	}
-	return min(f.e.Op.At, f.e.Op.MadeAt()) < f.h.Horizon && !log.Deletes(f.e.Op.Body)
+	return min(f.e.Op.At, f.e.Op.MadeAt()) < f.h.Horizon && !log.OnlyDeletes(f.e.Op.Body)
 }
 
 // wasDeleted reports whether a deletion of the thing that the operation makes came first. It drops the record. Most states have no such
@@ -128,8 +128,8 @@ func (f *Fold) deleteAll(b *log.InputDeleteAll) (Verdict, error) {
 		if err != nil {
 			return Verdict{}, err
 		}
-		n.Dead = max(n.Dead, d.Seq)
-		n.Need(f.e.Op.MadeAt())
+		n.DeletedUpTo = max(n.DeletedUpTo, d.Seq)
+		n.KeepUntil(f.e.Op.MadeAt())
 		f.names[d.Writer], upto[d.Writer] = n, max(upto[d.Writer], d.Seq)
 	}
 	fewer, covered, err := f.split(upto)

@@ -34,7 +34,7 @@ type authors struct {
 }
 
 func newAuthors(c chooser) *authors {
-	a := &authors{chooser: c, drawn: log.Drawn}
+	a := &authors{chooser: c, drawn: log.FirstRandomWriter}
 	for range 3 {
 		a.all = append(a.all, &author{clock: 100})
 	}
@@ -192,7 +192,7 @@ func living(t tb, w *world) string {
 func text(dots []log.Dot) string {
 	lines := make([]string, len(dots))
 	for i, d := range dots {
-		lines[i] = fmt.Sprintf("%d.%d", d.Writer-log.Drawn, d.Seq)
+		lines[i] = fmt.Sprintf("%d.%d", d.Writer-log.FirstRandomWriter, d.Seq)
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, " ")
@@ -292,17 +292,17 @@ func TestNamesOfEarlierRulesStay(t *testing.T) {
 	if got := names(2); got != want {
 		t.Errorf("a site that continues has %v, want %v", got, want)
 	}
-	drawn := w.expect(fold.OK, log.Drawn, 20, create("c")).Dot
-	w.sites[log.Drawn] = 4
-	w.expect(fold.OK, log.Drawn, 21, create("d")) // after a gap
+	drawn := w.expect(fold.OK, log.FirstRandomWriter, 20, create("c")).Dot
+	w.sites[log.FirstRandomWriter] = 4
+	w.expect(fold.OK, log.FirstRandomWriter, 21, create("d")) // after a gap
 	want = fmt.Sprint(catalog.Names{Ranges: []catalog.NameRange{{First: 1, Last: 1}, {First: 5, Last: 5}}, Newest: 21})
-	if got := names(log.Drawn); got != want {
+	if got := names(log.FirstRandomWriter); got != want {
 		t.Errorf("a drawn writer has %v, want %v", got, want)
 	}
-	early := log.Dot{Writer: log.Drawn + 1, Seq: 3}
+	early := log.Dot{Writer: log.FirstRandomWriter + 1, Seq: 3}
 	w.expect(fold.OK, 2, 22, &log.InputDelete{Input: early})
 	w.expect(fold.OK, log.Origin, 40, &log.Horizon{At: 22})
-	if got, at := names(log.Drawn), must(w.reader().Deletion(early)); got != fmt.Sprint(catalog.Names{}) || at != 22 {
+	if got, at := names(log.FirstRandomWriter), must(w.reader().Deletion(early)); got != fmt.Sprint(catalog.Names{}) || at != 22 {
 		t.Errorf("after the horizon a drawn writer has %v, and the deletion has %d", got, at)
 	}
 	w.expect(fold.OK, log.Origin, 41, &log.Horizon{At: 23})
@@ -313,7 +313,7 @@ func TestNamesOfEarlierRulesStay(t *testing.T) {
 	if v := w.fold(1)[0]; v.Code != fold.Stale {
 		t.Errorf("an operation of a forgotten writer that comes again: %v", v.Code)
 	}
-	w.expect(fold.OK, log.Drawn+1, 30, &log.InputDelete{Input: drawn}) // it lives, although its name is forgotten
+	w.expect(fold.OK, log.FirstRandomWriter+1, 30, &log.InputDelete{Input: drawn}) // it lives, although its name is forgotten
 	w.check()
 }
 
@@ -330,7 +330,7 @@ func TestSizeOfNames(t *testing.T) {
 	w := newNamesWorld(t)
 	before := w.size()
 	for i := range uint64(writers) {
-		writer, at := log.Drawn+log.Writer(i)*0x1_0000_0000_0001, log.HLC(1_790_000_000_000+i)<<16
+		writer, at := log.FirstRandomWriter+log.Writer(i)*0x1_0000_0000_0001, log.HLC(1_790_000_000_000+i)<<16
 		made := w.entry(writer, at, create("a"))
 		w.entry(writer, at+1, &log.InputDelete{Input: made})
 	}

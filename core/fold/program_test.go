@@ -43,14 +43,14 @@ func newProgrammer(c chooser) *programmer {
 }
 
 // program returns n operations in the order of a log, by the first rules.
-func program(c chooser, n int) []log.Op { return programOf(c, n, fold.First) }
+func program(c chooser, n int) []log.Op { return programOf(c, n, fold.FirstVersion) }
 
 // programOf is program with rules of a version, which its first operation puts in force.
 func programOf(c chooser, n int, rules uint32) []log.Op {
 	p := newProgrammer(c)
 	p.rules = rules
 	ops := make([]log.Op, 0, n)
-	if rules > fold.First {
+	if rules > fold.FirstVersion {
 		ops = append(ops, p.opOf(1, &log.Rules{Version: rules}))
 	}
 	for len(ops) < n {
@@ -76,7 +76,7 @@ func (p *programmer) next(op log.Op) log.Op {
 func (p *programmer) op(body log.Body) log.Op {
 	site := log.Writer(1 + p.IntN(3))
 	if p.rules >= fold.RulesOfNames && p.IntN(2) == 0 {
-		site = log.Drawn + log.Writer(len(p.ops)/16+p.IntN(2))
+		site = log.FirstRandomWriter + log.Writer(len(p.ops)/16+p.IntN(2))
 		p.clocks[site] = max(p.clocks[site], p.clocks[1])
 	}
 	return p.opOf(site, body)
@@ -172,7 +172,7 @@ func (p *programmer) meta() *log.InputMeta {
 
 // body returns a random body for entry seq of the log.
 func (p *programmer) body(seq uint64) log.Body {
-	if p.rules > fold.First {
+	if p.rules > fold.FirstVersion {
 		switch p.IntN(20) {
 		case 0, 1:
 			return &log.ConceptDelete{ID: p.concept()}

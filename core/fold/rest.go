@@ -75,7 +75,7 @@ func (f *Fold) replaceVersion(r *log.RetrainedVersion) error {
 	if err != nil {
 		return err
 	}
-	current, err := f.w.Current(m.Dot)
+	current, err := f.w.CurrentVersion(m.Dot)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && (current.ID != r.From || current.Seq == f.e.Seq) {
 		return nil
 	}

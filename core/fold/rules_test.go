@@ -14,7 +14,7 @@ import (
 // TestRules folds an entry that introduces newer rules. A program that knows them continues and never returns to older rules. Another
 // program stops at the entry without changing the store, and cannot begin on a state of newer rules.
 func TestRules(t *testing.T) {
-	const known = fold.First + 2
+	const known = fold.FirstVersion + 2
 	entry := func(seq uint64, body log.Body) log.Entry {
 		return log.Entry{Seq: seq, Op: log.Op{Dot: log.Dot{Writer: log.Origin, Seq: seq}, At: log.HLC(seq) << 16, Body: body}}
 	}
@@ -49,8 +49,8 @@ func TestRules(t *testing.T) {
 	if err := run(known, entries[0]); err != nil {
 		t.Fatal(err)
 	}
-	expect("a newer program, a log that says nothing", 1, fold.First)
-	for version := uint32(fold.First); version < known; version++ {
+	expect("a newer program, a log that says nothing", 1, fold.FirstVersion)
+	for version := uint32(fold.FirstVersion); version < known; version++ {
 		before, err := fold.Digest(store, app)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("what it was stopped at changed the state: %v", err)
 		}
 	}
-	expect("before a program that knows them", 1, fold.First)
+	expect("before a program that knows them", 1, fold.FirstVersion)
 	if err := run(known, entries[1:]...); err != nil {
 		t.Fatal(err)
 	}

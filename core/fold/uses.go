@@ -54,6 +54,6 @@ func (f *Fold) isUsed(concept string) (bool, error) {
 	if f.uses[concept] > 0 {
 		return true, nil
 	}
-	models, versions, err := f.w.ModelsWith(concept)
+	models, versions, err := f.w.CountModelsWith(concept)
 	return models+versions > 0, err
 }

@@ -69,7 +69,7 @@ func (x *Index) chunks(ctx context.Context, r catalog.Reader, do func(tx *kv.Ove
 			return err
 		}
 		tx.Reset(r.KV())
-		tx.DeleteRange(x.prefix, kv.After(x.prefix))
+		kv.DeletePrefix(tx, x.prefix)
 		s := x.newStage(tx)
 		for i := range inputs {
 			if err := s.change(nil, &inputs[i]); err != nil {
@@ -99,7 +99,7 @@ func (x *Index) fresh(r kv.Reader, yield func(key, value []byte) error) error {
 	}
 	for _, p := range prefixes {
 		var failed error
-		for key, value := range kv.All(r, p, &failed) {
+		for key, value := range kv.WithPrefix(r, p, &failed) {
 			if err := yield(key, value); err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 	snapshot := x.store.Snapshot()
 	defer snapshot.Close()
 	var b kv.Batch
-	b.DeleteRange(x.prefix, kv.After(x.prefix))
+	kv.DeletePrefix(&b, x.prefix)
 	if err := x.store.Apply(&b); err != nil {
 		return err
 	}

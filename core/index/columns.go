@@ -60,7 +60,7 @@ func (s *space) readCoverage(r kv.Reader) (coverage, error) {
 	out := coverage{}
 	prefix := s.section(spaceCovered)
 	var failed error
-	for k, value := range kv.All(r, prefix, &failed) {
+	for k, value := range kv.WithPrefix(r, prefix, &failed) {
 		b := new(mask)
 		if err := b.decode(value); err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func (v *View) fillFromRecords(place int, out InputValues) error {
 		return nil
 	}
 	left := len(out.Ords)
-	err = v.records.EachMade(v.space.Base, func(ord uint32, m catalog.DerivedContent) bool {
+	err = v.records.EachDerived(v.space.Base, func(ord uint32, m catalog.DerivedContent) bool {
 		if i, ok := slices.BinarySearch(out.Ords, ord); ok && len(m.Values) == 4*len(v.space.Concepts) {
 			out.Values[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Values[4*place:]))
 			left--

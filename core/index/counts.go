@@ -24,7 +24,7 @@ func (v *View) CountLabelled(concept string, value log.Value) (uint64, error) {
 	return 0, nil
 }
 
-// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predictions], reaches [Present]. For a
+// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predictions], reaches [PresentThreshold]. For a
 // general model's concept it reads stored counts. For a custom concept it computes the values at the first request.
 func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error) {
 	place, general := v.space.place[concept]
@@ -47,7 +47,7 @@ func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error)
 	got, err := v.Predictions(ctx, concept, among.ToArray(), nil)
 	n := uint64(0)
 	for _, value := range got.Values {
-		if value >= Present {
+		if value >= PresentThreshold {
 			n++
 		}
 	}

@@ -24,7 +24,7 @@ func TestCounts(t *testing.T) {
 		bulk(t, w, 100)
 		settle(t, w)
 		v := w.Index.At(w.Reader())
-		all := append(append([]string{"nobody", "cat"}, indextest.Concepts...), indextest.Own...)
+		all := append(append([]string{"nobody", "cat"}, indextest.Concepts...), indextest.CustomConcepts...)
 		if err := v.Warm(t.Context(), all); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestCounts(t *testing.T) {
 			}
 			want := uint64(0)
 			for _, value := range got.Values {
-				if value >= index.Present {
+				if value >= index.PresentThreshold {
 					want++
 				}
 			}

@@ -337,7 +337,7 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	var dense []uint64 // bits of the ordinals in the region, except those in far
 	var far, doubtful []uint32
 	var failed error
-	for k, value := range kv.All(v.kv, v.x.section(sectionPlaces), &failed) {
+	for k, value := range kv.WithPrefix(v.kv, v.x.section(sectionPlaces), &failed) {
 		if len(value) != placesBytes {
 			return nil, fmt.Errorf("places of %d bytes: %w", len(value), ErrCorrupt)
 		}

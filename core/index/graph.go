@@ -85,7 +85,7 @@ func (s *space) shareVectors(r kv.Reader, inputs *roaring.Bitmap, yield func(uin
 	var e predict.Embedding
 	var failed error
 	for _, section := range []byte{spaceRow, spaceLeft} {
-		for k, value := range kv.All(r, s.section(section), &failed) {
+		for k, value := range kv.WithPrefix(r, s.section(section), &failed) {
 			if err := readEmbedding(&e, value); err != nil {
 				return err
 			}

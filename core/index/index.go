@@ -40,7 +40,7 @@ type Index struct {
 	commit sync.Mutex
 	staged bool // commit is held by a Stage
 	reset  bool // the staged batch deletes everything
-	later  bool // data of base models waits for a Learn; only the writer uses it
+	later  bool // data of base models waits for IndexDerived; only the writer uses it
 	newest fresh
 
 	touched map[*space]*roaring.Bitmap // blocks whose analysed inputs the staged batch changes; guarded by commit

@@ -353,7 +353,7 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 						t.Fatalf("%s: %v of input %d, want %v", state, got.Values[i], ord, want[ord][c])
 					}
 				}
-				for _, to := range []index.Outcome{index.Reaches, index.Below} {
+				for _, to := range []index.Side{index.Reaches, index.Below} {
 					if err := narrows(w, concept, to, among, got.Values); err != nil {
 						t.Fatalf("%s: %v", state, err)
 					}
@@ -364,14 +364,14 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 }
 
 // narrows returns an error if Narrow removes an edited input or a matching one, or keeps an unedited input that does not match.
-func narrows(w *indextest.World, concept string, to index.Outcome, among []uint32, values []float32) error {
+func narrows(w *indextest.World, concept string, to index.Side, among []uint32, values []float32) error {
 	left := roaring.BitmapOf(among...)
 	if err := w.Index.At(w.Reader()).Narrow(concept, to, left); err != nil {
 		return err
 	}
 	for i, ord := range among {
 		edited := slices.ContainsFunc(w.Live[ord].Edits, func(e catalog.Edit) bool { return e.Concept == concept })
-		if want := index.Outcome(values[i] >= index.Present) == to || edited; left.Contains(ord) != want {
+		if want := index.Side(values[i] >= index.PresentThreshold) == to || edited; left.Contains(ord) != want {
 			return fmt.Errorf("Narrow(%q, %v) leaves input %d with %v: %v, want %v", concept, to, ord, values[i], !want, want)
 		}
 		left.Remove(ord)
@@ -421,7 +421,7 @@ func TestReusedOrdinals(t *testing.T) {
 				}
 				w.Commit(t, createInputs)
 			}
-			w.Index.Forget()
+			w.Index.DropCaches()
 			check(t, w)
 			for range 2 {
 				settle(t, w)

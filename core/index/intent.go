@@ -35,7 +35,7 @@ func (s *space) lastIntent(r kv.Reader) (uint64, error) {
 func (s *space) intents(r kv.Reader, from uint64, yield func(seq uint64, ord uint32) bool) error {
 	prefix := s.section(spaceIntent)
 	var failed error
-	for k, v := range kv.Range(r, s.intent(from), kv.After(prefix), &failed) {
+	for k, v := range kv.Range(r, s.intent(from), kv.PrefixEnd(prefix), &failed) {
 		if len(k) != len(prefix)+8 || len(v) != 4 {
 			return fmt.Errorf("intent of %d bytes: %w", len(v), ErrCorrupt)
 		}

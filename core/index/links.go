@@ -35,8 +35,8 @@ func (v *View) Links() *Links {
 	return l
 }
 
-// Unknown removes from among the inputs whose links were stored by Put.
-func (l *Links) Unknown(among *roaring.Bitmap) {
+// RemoveKnown removes from among the inputs whose links were stored by Put.
+func (l *Links) RemoveKnown(among *roaring.Bitmap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	among.AndNot(l.known)

@@ -18,17 +18,17 @@ import (
 
 // A complete state is indexed in two passes. Each reads its records in the order of the store:
 //
-//	Postpone ── Stage, of all inputs ── Learn ── derived records, by picture ──▶ rows, intents      batch after batch
+//	Postpone ── Stage, of all inputs ── IndexDerived ── derived records, by picture ──▶ rows, intents      batch after batch
 //	                                                    └──▶ postings of concepts, in memory ──▶    at the end
 //
 // Stage alone would read the derived records one by one, in an order unrelated to that of the store, and write the postings of all
 // concepts with every batch.
 
-// Postpone makes Stage skip the data of base models, until Learn or Resume. It is for a writer whose batches become visible together at
+// Postpone makes Stage skip the data of base models, until IndexDerived or Resume. It is for a writer whose batches become visible together at
 // the end.
 func (x *Index) Postpone() { x.later = true }
 
-// Resume cancels Postpone without a Learn, if the caller gives the state up.
+// Resume cancels Postpone without an IndexDerived, if the caller gives the state up.
 func (x *Index) Resume() { x.later = false }
 
 // learning returns the spaces that Stage fills.
@@ -39,12 +39,12 @@ func (x *Index) learning() []*space {
 	return x.all()
 }
 
-// maxLoaded is the maximum number of chunks of postings that Learn holds in memory: about 36 MB.
+// maxLoaded is the maximum number of chunks of postings that IndexDerived holds in memory: about 36 MB.
 const maxLoaded = 1 << 16
 
-// Learn indexes the derived records of all inputs at 30000, in batches of about size bytes. The store has everything else of these inputs,
+// IndexDerived indexes the derived records of all inputs at 30000, in batches of about size bytes. The store has everything else of these inputs,
 // and the index has no row of them yet. Only the writer may call it, between the end of one Stage and the next.
-func (x *Index) Learn(ctx context.Context, size int) error {
+func (x *Index) IndexDerived(ctx context.Context, size int) error {
 	x.later = false
 	for _, sp := range x.all() {
 		l := load{x: x, sp: sp, size: size, epoch: x.epochNow(), chunks: map[uint64]*members{}}
@@ -55,7 +55,7 @@ func (x *Index) Learn(ctx context.Context, size int) error {
 	return nil
 }
 
-// load is the work of Learn for one space.
+// load is the work of IndexDerived for one space.
 type load struct {
 	x     *Index
 	sp    *space
@@ -82,7 +82,7 @@ func (l *load) run(ctx context.Context) (err error) {
 		return err
 	}
 	var bad error
-	err = l.x.now().EachMade(l.sp.Base, func(ord uint32, m catalog.DerivedContent) bool {
+	err = l.x.now().EachDerived(l.sp.Base, func(ord uint32, m catalog.DerivedContent) bool {
 		if l.ready.Contains(ord) && !isPending(ord) {
 			bad = l.input(ctx, ord, &m)
 		}
@@ -110,7 +110,7 @@ func (l *load) input(ctx context.Context, ord uint32, m *catalog.DerivedContent)
 		return err
 	}
 	for c, values := 0, m.Values; len(values) >= 4; c, values = c+1, values[4:] {
-		if !(math.Float32frombits(binary.LittleEndian.Uint32(values)) >= Present) {
+		if !(math.Float32frombits(binary.LittleEndian.Uint32(values)) >= PresentThreshold) {
 			continue
 		}
 		l.row = binary.LittleEndian.AppendUint16(l.row, uint16(c))

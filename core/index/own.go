@@ -161,8 +161,8 @@ func (v *View) newest(concept string) (*catalog.Version, *train.Head, int, error
 	return best, head, placeOf(head, concept), nil
 }
 
-// Newest returns the version whose values searches use for a custom concept, nil if there is none.
-func (v *View) Newest(concept string) (*catalog.Version, error) {
+// NewestVersion returns the version whose values searches use for a custom concept, nil if there is none.
+func (v *View) NewestVersion(concept string) (*catalog.Version, error) {
 	if _, public := v.space.place[concept]; public {
 		return nil, nil
 	}

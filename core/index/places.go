@@ -40,7 +40,7 @@ func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(
 func (v *View) scanPlaces(ctx context.Context, yield func(ord uint32, p log.Point)) error {
 	var failed error
 	n := 0
-	for k, value := range kv.All(v.kv, v.x.section(sectionCell), &failed) {
+	for k, value := range kv.WithPrefix(v.kv, v.x.section(sectionCell), &failed) {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -121,7 +121,7 @@ func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 	var dense []uint64  // words of the chunks that are bits
 	var sparse []uint32 // members of the others
 	var failed error
-	for key, value := range kv.All(r, prefix, &failed) {
+	for key, value := range kv.WithPrefix(r, prefix, &failed) {
 		n, err := chunkNumber(prefix, key)
 		if err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func BitmapOf(ords []uint32) *roaring.Bitmap {
 
 // cardinality returns the number of members of a posting.
 func cardinality(r kv.Reader, prefix []byte) (n uint64, err error) {
-	for _, value := range kv.All(r, prefix, &err) {
+	for _, value := range kv.WithPrefix(r, prefix, &err) {
 		n += chunkCardinality(value)
 	}
 	return n, err
@@ -191,7 +191,7 @@ func cardinality(r kv.Reader, prefix []byte) (n uint64, err error) {
 func page(r kv.Reader, prefix []byte, offset, n uint64) ([]uint32, error) {
 	out := make([]uint32, 0, min(n, chunkSize))
 	var failed error
-	for key, value := range kv.All(r, prefix, &failed) {
+	for key, value := range kv.WithPrefix(r, prefix, &failed) {
 		if uint64(len(out)) == n {
 			break
 		}

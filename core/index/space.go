@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Present is the minimum value with which a concept counts as predicted present.
-const Present float32 = 0.3
+// PresentThreshold is the minimum value with which a concept counts as predicted present.
+const PresentThreshold float32 = 0.3
 
 // Space contains the data of one base model, which are never compared with another's.
 type Space struct {
@@ -69,7 +69,7 @@ func rowOf(d *catalog.DerivedData, concepts int) (row, error) {
 		return r, fmt.Errorf("derived record: %w: %w", ErrCorrupt, err)
 	}
 	for i, v := range d.Values {
-		if v >= Present {
+		if v >= PresentThreshold {
 			r.present = append(r.present, uint16(i))
 		}
 	}

@@ -22,7 +22,7 @@ func (x *Index) Stage(tx *kv.Overlay, out *fold.Outcome) error {
 	x.lockStage()
 	if out.DeletedAll {
 		x.reset = true
-		tx.DeleteRange(x.prefix, kv.After(x.prefix))
+		kv.DeletePrefix(tx, x.prefix)
 	}
 	if out.DeletedAll || len(out.Changes) > 0 {
 		tx.Put(x.section(sectionFormat), []byte{format})
@@ -71,8 +71,8 @@ func (x *Index) ConfirmStage() {
 	x.Discard()
 }
 
-// Forget empties the caches in memory. The caller has loaded a snapshot of another log, in which ordinals belong to other inputs.
-func (x *Index) Forget() {
+// DropCaches empties the caches in memory. The caller has loaded a snapshot of another log, in which ordinals belong to other inputs.
+func (x *Index) DropCaches() {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	x.forgetMemory()

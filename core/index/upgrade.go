@@ -18,7 +18,7 @@ var ErrSpace = errors.New("the index has no data for this base model")
 //
 //	Open with Next     new inputs enter both spaces, each with its own derived record
 //	StageDerived       older inputs enter the second space as their new derived records come
-//	Switch             once Lacking is empty and Step has nothing to do: searches change to the new space at once
+//	Switch             once UnanalysedInputs is empty and Step has nothing to do: searches change to the new space at once
 //	Drop               deletes the old space
 
 func (x *Index) spaceOf(base [32]byte) (*space, error) {
@@ -36,8 +36,8 @@ func (x *Index) Has(base [32]byte) bool {
 	return err == nil
 }
 
-// Lacking returns the inputs at 30000 that a base model has not analysed. Errors: ErrSpace.
-func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
+// UnanalysedInputs returns the inputs at 30000 that a base model has not analysed. Errors: ErrSpace.
+func (v *View) UnanalysedInputs(base [32]byte) (*roaring.Bitmap, error) {
 	sp, err := v.x.spaceOf(base)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (x *Index) Drop(base [32]byte) error {
 		return fmt.Errorf("base model %x is in use: %w", base[:4], ErrSpace)
 	}
 	var b kv.Batch
-	b.DeleteRange(sp.prefix, kv.After(sp.prefix))
+	kv.DeletePrefix(&b, sp.prefix)
 	if err := x.store.Apply(&b); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (x *Index) DropOrphans(also func(b *kv.Batch, base [32]byte)) error {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	lo := key(x.prefix, []byte{sectionSpace})
-	hi := kv.After(lo)
+	hi := kv.PrefixEnd(lo)
 	var b kv.Batch
 	for next := lo; ; {
 		var base [32]byte
@@ -190,7 +190,7 @@ func (x *Index) DropOrphans(also func(b *kv.Batch, base [32]byte)) error {
 			break
 		}
 		prefix := key(lo, base[:])
-		next = kv.After(prefix)
+		next = kv.PrefixEnd(prefix)
 		if _, err := x.spaceOf(base); err != nil {
 			b.DeleteRange(prefix, next)
 			also(&b, base)

@@ -23,7 +23,7 @@ func TestChangeOfBaseModel(t *testing.T) {
 	o.Next = &nextSpace
 	w.Reopen(t, o)
 	for round := 0; ; round++ {
-		lacking, err := w.Index.At(w.Reader()).Lacking(nextSpace.Base)
+		lacking, err := w.Index.At(w.Reader()).UnanalysedInputs(nextSpace.Base)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestChangeOfBaseModel(t *testing.T) {
 		if err := w.Index.Drop(base); !errors.Is(err, index.ErrSpace) {
 			t.Errorf("Drop(%x) = %v, want ErrSpace", base[:2], err)
 		}
-		if _, err := view.Lacking(base); !errors.Is(err, index.ErrSpace) {
+		if _, err := view.UnanalysedInputs(base); !errors.Is(err, index.ErrSpace) {
 			t.Errorf("Lacking(%x) = %v, want ErrSpace", base[:2], err)
 		}
 	}

@@ -48,18 +48,18 @@ func (v *View) Predictions(ctx context.Context, concept string, ords []uint32, b
 	return out, nil
 }
 
-// Outcome is the side of [Present] on which a value is.
-type Outcome bool
+// Side is the side of [PresentThreshold] on which a value is.
+type Side bool
 
 // The two outcomes.
 const (
-	Below   Outcome = false
-	Reaches Outcome = true // Present or more
+	Below   Side = false
+	Reaches Side = true // PresentThreshold or more
 )
 
-// Narrow removes from among, which are all analysed, inputs whose value of a concept is certainly on the other side of [Present]. For a
+// Narrow removes from among, which are all analysed, inputs whose value of a concept is certainly on the other side of [PresentThreshold]. For a
 // general model's concept it keeps those that are on this side in their stored values or have an edit; for a custom concept it keeps all.
-func (v *View) Narrow(concept string, to Outcome, among *roaring.Bitmap) error {
+func (v *View) Narrow(concept string, to Side, among *roaring.Bitmap) error {
 	place, ok := v.space.place[concept]
 	if !ok {
 		return nil
@@ -118,7 +118,7 @@ func (v *View) readEdits(concept string, ords []uint32) (edits, error) {
 // eachEdit yields the edited values of a concept by ascending ordinal.
 func (v *View) eachEdit(concept string, yield func(ord uint32, value float32)) error {
 	var failed error
-	for k, value := range kv.All(v.kv, v.x.edits(concept), &failed) {
+	for k, value := range kv.WithPrefix(v.kv, v.x.edits(concept), &failed) {
 		if len(value) != 4 {
 			return fmt.Errorf("edit of %d bytes: %w", len(value), ErrCorrupt)
 		}

@@ -92,7 +92,7 @@ func TestLinks(t *testing.T) {
 	links().Put(3, []index.Link{{Ord: 5, Score: 0.5, Kind: 1}})
 	links().Put(4, nil)
 	left := roaring.BitmapOf(3, 4, 5)
-	links().Unknown(left)
+	links().RemoveKnown(left)
 	if !left.Equals(roaring.BitmapOf(5)) {
 		t.Errorf("unknown: %v", left)
 	}
@@ -117,7 +117,7 @@ func TestValuesComeFromNewestVersion(t *testing.T) {
 	w := indextest.New(t, 2, memkv.New())
 	newest := func(concept string) *catalog.Version {
 		t.Helper()
-		v, err := w.Index.At(w.Reader()).Newest(concept)
+		v, err := w.Index.At(w.Reader()).NewestVersion(concept)
 		if err != nil {
 			t.Fatal(err)
 		}

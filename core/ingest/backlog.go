@@ -59,8 +59,8 @@ type backlogNote struct {
 // backlogs makes the backlog of inputs that ended because an earlier version could not read their files, and that of inputs whose files an
 // earlier version did not read for a date.
 func (w *Worker) backlogs() {
-	w.unread = backlog{name: "unread", current: raster.Formats, isDue: func(_ *partition.View, in *catalog.Input) (bool, error) {
-		return in.IsUnread(), nil
+	w.unread = backlog{name: "unread", current: raster.FormatsVersion, isDue: func(_ *partition.View, in *catalog.Input) (bool, error) {
+		return in.IsUnreadable(), nil
 	}}
 	w.undated = backlog{name: undatedName, current: exif.Version, isDue: func(v *partition.View, in *catalog.Input) (bool, error) {
 		if in.Code != catalog.InputReady {
@@ -110,7 +110,7 @@ func (b *backlog) load(v *partition.View) error {
 }
 
 // StepBacklog continues the walks over the inputs that an earlier version left, so that Take hands out each of them once: those that ended
-// as unread before raster.Formats had its value, and those whose dates were read before exif.Version had its. It reports whether more is
+// as unread before raster.FormatsVersion had its value, and those whose dates were read before exif.Version had its. It reports whether more is
 // due. Only a partition with a log may call it; its replicas get the results from the log, and the dates with the derived records.
 func (w *Worker) StepBacklog() (more bool, err error) {
 	w.mu.Lock()

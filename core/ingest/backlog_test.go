@@ -207,7 +207,7 @@ func TestUnreadResultWithoutSpaceIsWantedAgain(t *testing.T) {
 	s := open(t, memkv.New())
 	s.fail(30101, "a")
 	s = update(t, s.store)
-	if err := s.worker.Serve(fullPartition{s.p}); err != nil {
+	if err := s.worker.Attach(fullPartition{s.p}); err != nil {
 		t.Fatal(err)
 	}
 	s.step()

@@ -20,8 +20,8 @@ import (
 // Partition is the part of the application's partition that a worker uses.
 type Partition interface {
 	View() *partition.View
-	// Owns reports whether this host must do the work that an operation asks for.
-	Owns(dot log.Dot) bool
+	// IsResponsible reports whether this host must do the work that an operation asks for.
+	IsResponsible(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 	Tidy(do func(tx *kv.Overlay) error) error
 }
@@ -35,7 +35,7 @@ type Worker struct {
 
 	mu        sync.Mutex              // locked before the partition's lock and the inbox's
 	base      [32]byte                // base model of tasks handed out from now on
-	partition Partition               // nil until Serve
+	partition Partition               // nil until Attach
 	tries     map[log.Dot]*retryState // of the pending inputs that were taken
 	dots      map[uint32]log.Dot      // dots of pending inputs by ordinal; the ordinals may change at a replica
 	next      time.Time               // time when the next waiting input is due; zero if none waits
@@ -60,9 +60,9 @@ func New(app catalog.AppID, base [32]byte) *Worker {
 	return w
 }
 
-// Serve gives the worker its partition, which was opened with Watch. After Follow, the worker looks at all pending inputs again. Errors: the
+// Attach gives the worker its partition, which was opened with Watch. After Follow, the worker looks at all pending inputs again. Errors: the
 // store's.
-func (w *Worker) Serve(p Partition) error {
+func (w *Worker) Attach(p Partition) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.partition = p
@@ -74,8 +74,8 @@ func (w *Worker) Serve(p Partition) error {
 // Follow makes the worker forget the inputs to come, since another machine does the work.
 func (w *Worker) Follow() { w.inbox.close() }
 
-// Rebase changes the base model that analyses inputs from now on.
-func (w *Worker) Rebase(base [32]byte) {
+// SetBase changes the base model that analyses inputs from now on.
+func (w *Worker) SetBase(base [32]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.base = base
@@ -122,15 +122,15 @@ type Retry int
 // Never, Limited and Always are the values of [Retry].
 const (
 	Never   Retry = iota // the picture causes the error
-	Limited              // the error may pass: at most [Tries] tries in all
+	Limited              // the error may pass: at most [maxTries] tries in all
 	Always               // the error has nothing to do with the picture
 )
 
-// Tries is the maximum number of tries of an input if its error may pass.
-const Tries = 4
+// maxTries is the maximum number of tries of an input if its error may pass.
+const maxTries = 4
 
 // pauses are the times before the second and each later try.
-var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
+var pauses = [maxTries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 
 // Take hands out at most n pending inputs, the oldest first. They are due, this host must process them, and no task for them is in
 // progress. After them it hands out inputs of StepBacklog.
@@ -190,7 +190,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			dot = in.Dot
 		}
 		w.dots[ord] = dot
-		if !w.partition.Owns(dot) {
+		if !w.partition.IsResponsible(dot) {
 			return true
 		}
 		t := w.tries[dot]
@@ -307,7 +307,7 @@ func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
 		return false
 	}
 	if r == Limited {
-		if tried.failed++; tried.failed >= Tries {
+		if tried.failed++; tried.failed >= maxTries {
 			return false
 		}
 	}

@@ -59,7 +59,7 @@ func open(t testing.TB, store *memkv.Store) *shop {
 	if tasks, err := s.worker.Take(s.now, 9); len(tasks) > 0 || err != nil {
 		t.Errorf("a worker without a partition hands out %v, %v", tasks, err)
 	}
-	if err := s.worker.Serve(s.p); err != nil {
+	if err := s.worker.Attach(s.p); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -232,14 +232,14 @@ func TestUnstoredResultIsWantedAgain(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
 	tasks, _ := s.take(1)
-	if err := s.worker.Serve(fullPartition{s.p}); err != nil {
+	if err := s.worker.Attach(fullPartition{s.p}); err != nil {
 		t.Fatal(err)
 	}
 	o := good("picture")
 	if err := s.worker.Done(t.Context(), s.now, tasks[0], &o); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("Done = %v, want the store's error", err)
 	}
-	if err := s.worker.Serve(s.p); err != nil {
+	if err := s.worker.Attach(s.p); err != nil {
 		t.Fatal(err)
 	}
 	s.now = s.now.Add(time.Second)
@@ -303,14 +303,14 @@ func TestReplicaTakesOnlyItsInputs(t *testing.T) {
 	origin := open(t, memkv.New())
 	origin.add("theirs")
 	s := &shop{TB: t, store: memkv.New(), worker: ingest.New(app, base), now: noon}
-	replica, err := partition.OpenCopy(partition.Options{
+	replica, err := partition.OpenReplica(partition.Options{
 		Store: s.store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Epoch: opening(),
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.p = replica.Partition
-	if err := s.worker.Serve(s.p); err != nil {
+	if err := s.worker.Attach(s.p); err != nil {
 		t.Fatal(err)
 	}
 	pull := func() {

@@ -59,10 +59,10 @@ func (w *Writer) bound() {
 	w.next = min(w.limit, max(cap(w.buf), len(w.buf)+boundStep))
 }
 
-// Split makes the writer record the size of each element of the arrays in the outermost object, and keep no bytes.
-func (w *Writer) Split() { w.Bound(1, nil); w.split = true }
+// MeasureElements makes the writer record the size of each element of the arrays in the outermost object, and keep no bytes.
+func (w *Writer) MeasureElements() { w.Bound(1, nil); w.split = true }
 
-// Sizes returns the size in bytes of each element, counted after Split, that is an object or an array. The comma in front of it counts,
+// Sizes returns the size in bytes of each element, counted after MeasureElements, that is an object or an array. The comma in front of it counts,
 // too.
 func (w *Writer) Sizes() []int { return w.sizes }
 
@@ -122,7 +122,7 @@ func (w *Writer) Name(name string) {
 // String writes s, with U+FFFD for bytes that are not UTF-8.
 func (w *Writer) String(s string) {
 	w.sep()
-	w.buf = AppendString(w.buf, s)
+	w.buf = appendString(w.buf, s)
 }
 
 // Text writes a member that is a string.
@@ -131,8 +131,8 @@ func (w *Writer) Text(name, text string) {
 	w.String(text)
 }
 
-// Begin opens a member that is an object.
-func (w *Writer) Begin(name string) {
+// ObjectMember opens a member that is an object.
+func (w *Writer) ObjectMember(name string) {
 	w.Name(name)
 	w.Object()
 }
@@ -238,9 +238,9 @@ func plainEights(s string) int {
 	return i
 }
 
-// AppendString appends s as a JSON string. Only quotes, backslashes, control characters
+// appendString appends s as a JSON string. Only quotes, backslashes, control characters
 // and U+2028 and U+2029 (line ends to old JavaScript) are escaped.
-func AppendString(dst []byte, s string) []byte {
+func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := plainEights(s); i < len(s); {

@@ -84,7 +84,7 @@ func TestWriterNumbers(t *testing.T) {
 func TestWriterStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
-		text := AppendString(nil, s)
+		text := appendString(nil, s)
 		if !utf8.Valid(text) {
 			t.Fatalf("AppendString(%q) = %q, which is not UTF-8", s, text)
 		}
@@ -101,7 +101,7 @@ func TestWriterStrings(t *testing.T) {
 			t.Fatalf("%q came back as %q, %v", s, got, err)
 		}
 	})
-	if got := string(AppendString(nil, "\u2028\x01\xff\\")); got != `"\u2028\u0001`+"\ufffd"+`\\"` {
+	if got := string(appendString(nil, "\u2028\x01\xff\\")); got != `"\u2028\u0001`+"\ufffd"+`\\"` {
 		t.Errorf("special characters are written %s", got)
 	}
 }

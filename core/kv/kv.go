@@ -114,8 +114,8 @@ type Store interface {
 	Close() error
 }
 
-// Sync commits a batch and returns once it is visible and outlives a crash. Its errors are those of Store.Commit and of its wait.
-func Sync(s Store, b *Batch) error {
+// CommitAndWait commits a batch and returns once it is visible and outlives a crash. Its errors are those of Store.Commit and of its wait.
+func CommitAndWait(s Store, b *Batch) error {
 	wait, err := s.Commit(b)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func TestAfter(t *testing.T) {
 		{[]byte{1, 0xff}, []byte{2}},
 		{[]byte{0xff, 0xff}, nil},
 	} {
-		if got := kv.After(tt.prefix); !bytes.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
+		if got := kv.PrefixEnd(tt.prefix); !bytes.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
 			t.Errorf("After(%x) = %x, want %x", tt.prefix, got, tt.want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestLoops(t *testing.T) {
 	}
 	var err error
 	got := ""
-	for key, value := range kv.All(s, []byte("b"), &err) {
+	for key, value := range kv.WithPrefix(s, []byte("b"), &err) {
 		got += string(key) + string(value) + " "
 	}
 	for key := range kv.Range(s, []byte("b2"), nil, &err) {
@@ -47,10 +47,10 @@ func TestLoops(t *testing.T) {
 	if want := "b11 b22 b33 b2 b3 c b3 b2 "; got != want || err != nil {
 		t.Errorf("loops = %q, %v, want %q", got, err, want)
 	}
-	if some, err := kv.Some(s, []byte("b")); !some || err != nil {
+	if some, err := kv.AnyWithPrefix(s, []byte("b")); !some || err != nil {
 		t.Errorf("Some(b) = %v, %v, want true", some, err)
 	}
-	if some, err := kv.Some(s, []byte("b4")); some || err != nil {
+	if some, err := kv.AnyWithPrefix(s, []byte("b4")); some || err != nil {
 		t.Errorf("Some(b4) = %v, %v, want false", some, err)
 	}
 	if value, err := kv.Find(s, []byte("b4")); value != nil || err != nil {
@@ -59,10 +59,10 @@ func TestLoops(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range kv.All(s, nil, &err) {
+	for range kv.WithPrefix(s, nil, &err) {
 		t.Error("a closed store yields a key")
 	}
-	_, failed := kv.Some(s, nil)
+	_, failed := kv.AnyWithPrefix(s, nil)
 	_, missing := kv.Find(s, []byte("a"))
 	for _, err := range []error{err, failed, missing} {
 		if !errors.Is(err, kv.ErrClosed) {

@@ -24,8 +24,8 @@ const English = "en"
 // ErrUnknown is returned for a code that is not one of the 23.
 var ErrUnknown = errors.New("unknown language")
 
-// ErrUnspoken is returned if a model does not support the language of the request. A request in English succeeds.
-var ErrUnspoken = errors.New("only the general model supports languages other than English; pass \"en\" as the language")
+// ErrUnsupported is returned if a model does not support the language of the request. A request in English succeeds.
+var ErrUnsupported = errors.New("only the general model supports languages other than English; pass \"en\" as the language")
 
 var codes = []string{
 	"ar", "bn", "da", "de", "en", "es", "fi", "fr", "hi", "hu", "it", "ja",
@@ -43,7 +43,7 @@ func index(code string) int { return slices.Index(codes, code) }
 // Choose returns the language of the answer: requested, or fallback (the application's default) if the request specifies none. spoken are
 // the codes that the model supports.
 //
-// It returns ErrUnknown for a code that is not one of the 23, and ErrUnspoken for one that the model does not support. If the application
+// It returns ErrUnknown for a code that is not one of the 23, and ErrUnsupported for one that the model does not support. If the application
 // has another default and the model supports only English, the request must therefore specify "en".
 func Choose(requested, fallback string, spoken []string) (string, error) {
 	code := requested
@@ -54,7 +54,7 @@ func Choose(requested, fallback string, spoken []string) (string, error) {
 		return "", fmt.Errorf("language %q: %w", code, ErrUnknown)
 	}
 	if !slices.Contains(spoken, code) {
-		return "", fmt.Errorf("language %q: %w", code, ErrUnspoken)
+		return "", fmt.Errorf("language %q: %w", code, ErrUnsupported)
 	}
 	return code, nil
 }

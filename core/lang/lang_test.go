@@ -36,9 +36,9 @@ func TestChoose(t *testing.T) {
 		{"unknown", "xx", "en", Codes(), "", ErrUnknown},
 		{"unknown to an English model", "xx", "en", english, "", ErrUnknown},
 		{"English model, English default", "", "en", english, "en", nil},
-		{"English model, German default", "", "de", english, "", ErrUnspoken},
+		{"English model, German default", "", "de", english, "", ErrUnsupported},
 		{"English model, German default, English asked", "en", "de", english, "en", nil},
-		{"English model, German asked", "de", "en", english, "", ErrUnspoken},
+		{"English model, German asked", "de", "en", english, "", ErrUnsupported},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// TestDeletions: MadeInput finds the newest operation that created an input with an id, and Deletions finds those that deleted it.
+// TestDeletions: FindInputCreate finds the newest operation that created an input with an id, and Deletions finds those that deleted it.
 func TestDeletions(t *testing.T) {
 	l, err := log.Open(kvtest.OrLate(t, memkv.New()), log.Options{})
 	if err != nil {
@@ -103,7 +103,7 @@ func TestDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]uint64{"in": 3, "inn": 4, "i": 0, "none": 0} {
-		if entry, found, err := l.MadeInput(id); err != nil || found != (want > 0) || entry.Seq != want {
+		if entry, found, err := l.FindInputCreate(id); err != nil || found != (want > 0) || entry.Seq != want {
 			t.Errorf("MadeInput(%q) = %d, %t, %v; want %d", id, entry.Seq, found, err, want)
 		}
 	}

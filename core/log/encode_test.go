@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 		}
 		add(log.KindOf(body).String(), op)
 	}
-	g.Hold(t, "testdata/golden.txt", *update)
+	g.Check(t, "testdata/golden.txt", *update)
 }
 
 func TestEncodeDecode(t *testing.T) {

@@ -42,8 +42,8 @@ func (l *Store) Opening() Epoch {
 	return l.opening
 }
 
-// Draw replaces the epoch with which the log appends entries.
-func (l *Store) Draw(e Epoch) {
+// SetOpening replaces the epoch with which the log appends entries.
+func (l *Store) SetOpening(e Epoch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.opening = e

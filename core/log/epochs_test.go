@@ -33,7 +33,7 @@ func TestEpochs(t *testing.T) {
 		t.Errorf("before its first entry the opening is %x, and entry 5 of %x", l.Opening(), l.EpochOf(5))
 	}
 	add(t, l, opsOf(3, 1, 2))
-	l.Draw(log.Epoch{4})
+	l.SetOpening(log.Epoch{4})
 	add(t, l, opsOf(4, 1, 1))
 	for _, open := range []func() *log.Store{func() *log.Store { return l }, func() *log.Store { return opened(t, store, 5) }} {
 		x := open()
@@ -120,7 +120,7 @@ func TestEpochOfFailedAppend(t *testing.T) {
 	if got := l.Common(log.Mark{Epoch: log.Epoch{9}, To: 9}); got != 0 {
 		t.Errorf("after a failed append entry %d is of the opening", got)
 	}
-	l.Draw(log.Epoch{8})
+	l.SetOpening(log.Epoch{8})
 	store.commits = nil
 	add(t, l, opsOf(1, 3, 1))
 	if got, last := l.EpochOf(2), l.EpochOf(3); got != (log.Mark{Epoch: settings.Epoch, To: 2}) || last != (log.Mark{Epoch: log.Epoch{8}, To: 3}) {

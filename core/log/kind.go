@@ -6,8 +6,8 @@ type Kind uint32
 
 func (u *Unknown) kind() Kind { return u.Kind }
 
-// Deletes reports whether a body only deletes.
-func Deletes(body Body) bool {
+// OnlyDeletes reports whether a body only deletes.
+func OnlyDeletes(body Body) bool {
 	switch body.(type) {
 	case *InputDelete, *InputDeleteAll, *ModelDelete, *ModelDeleteAll, *VersionDelete, *WorkflowDelete, *ConceptDelete, *KeyDelete, *AppDelete,
 		*TokensRevoke, *EdgeRevoke:

@@ -173,7 +173,7 @@ func TestChain(t *testing.T) {
 func TestTail(t *testing.T) {
 	l := openStore(t, shared(t), settings)
 	var heads []uint64
-	stop := l.Tail(func() { heads = append(heads, l.Head()) })
+	stop := l.WatchHead(func() { heads = append(heads, l.Head()) })
 	add(t, l, opsOf(1, 1, 2))
 	add(t, l, opsOf(1, 3, 1))
 	stop()

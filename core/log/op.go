@@ -22,12 +22,12 @@ const (
 	RestoredSites Writer = 1 << 31 // the first one that it may use in a later life
 )
 
-// Drawn is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower numbers are
+// FirstRandomWriter is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower numbers are
 // those of sites, which continue.
-const Drawn Writer = 1 << 32
+const FirstRandomWriter Writer = 1 << 32
 
 // IsSite reports whether w is a site.
-func (w Writer) IsSite() bool { return w < Drawn }
+func (w Writer) IsSite() bool { return w < FirstRandomWriter }
 
 // IsOrigin reports whether w is a site of an origin, in any of its lives.
 func (w Writer) IsOrigin() bool { return w == Origin || w >= RestoredSites && w.IsSite() }

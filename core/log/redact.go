@@ -27,7 +27,7 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 // lockSettled takes mu while the store shows all appended entries.
 func (l *Store) lockSettled() error {
 	for {
-		if err := l.Settle(); err != nil {
+		if err := l.WaitDurable(); err != nil {
 			return err
 		}
 		l.mu.Lock()

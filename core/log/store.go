@@ -68,7 +68,7 @@ func Open(store kv.Store, o Options) (*Store, error) {
 	if err == nil && !o.Follow {
 		l.durable = min(o.Durable, l.appended)
 		if err = l.create(); err == nil {
-			err = l.Settle()
+			err = l.WaitDurable()
 		}
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *Store) create() error {
 	if l.appended == 0 {
 		l.chain = l.base
 	}
-	err := kv.Sync(l.store, l.record())
+	err := kv.CommitAndWait(l.store, l.record())
 	if err != nil {
 		l.meta = meta{}
 	}
@@ -201,8 +201,8 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	return first, wait, nil
 }
 
-// Settle waits until all entries appended before the call are durable.
-func (l *Store) Settle() error {
+// WaitDurable waits until all entries appended before the call are durable.
+func (l *Store) WaitDurable() error {
 	l.mu.Lock()
 	if l.failed != nil || l.durable == l.appended {
 		defer l.mu.Unlock()
@@ -332,9 +332,9 @@ func (l *Store) chainAt(seq uint64) (Chain, error) {
 	return chainOf(value)
 }
 
-// Tail calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new value.
+// WatchHead calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new value.
 // stop ends the calls, but one may still be running.
-func (l *Store) Tail(moved func()) (stop func()) {
+func (l *Store) WatchHead(moved func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := l.nextTail

@@ -82,12 +82,12 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSettle: Settle waits for all earlier appends, also for those of other callers, and returns an error if they were lost.
+// TestSettle: WaitDurable waits for all earlier appends, also for those of other callers, and returns an error if they were lost.
 func TestSettle(t *testing.T) {
 	store := &faulty{Store: kvtest.OrLate(t, memkv.New())}
 	l := openStore(t, store, settings)
 	store.committed = 0
-	if err := l.Settle(); err != nil || store.committed != 0 {
+	if err := l.WaitDurable(); err != nil || store.committed != 0 {
 		t.Errorf("with nothing to wait for: %v after %d commits", err, store.committed)
 	}
 	append1 := func(from int) (wait func() error) {
@@ -99,7 +99,7 @@ func TestSettle(t *testing.T) {
 		return wait
 	}
 	wait := append1(1)
-	if err := l.Settle(); err != nil || l.Head() != 1 {
+	if err := l.WaitDurable(); err != nil || l.Head() != 1 {
 		t.Errorf("%v with the head at %d, want 1", err, l.Head())
 	}
 	if err := wait(); err != nil || l.Head() != 1 {
@@ -107,12 +107,12 @@ func TestSettle(t *testing.T) {
 	}
 	append1(2)
 	store.commits = kv.ErrFull
-	if err := l.Settle(); !errors.Is(err, kv.ErrFull) || l.Head() != 1 {
+	if err := l.WaitDurable(); !errors.Is(err, kv.ErrFull) || l.Head() != 1 {
 		t.Errorf("on a full store: %v with the head at %d, want ErrFull and 1", err, l.Head())
 	}
 	store.commits, store.syncs = nil, kv.ErrFailed
 	for range 2 {
-		if err := l.Settle(); !errors.Is(err, kv.ErrFailed) || l.Head() != 1 {
+		if err := l.WaitDurable(); !errors.Is(err, kv.ErrFailed) || l.Head() != 1 {
 			t.Errorf("where syncs fail: %v with the head at %d, want ErrFailed and 1", err, l.Head())
 		}
 	}

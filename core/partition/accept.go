@@ -218,14 +218,14 @@ func (p *Origin) admit(o *Offer) (a admission, err error) {
 		if had.Has(op.Dot.Seq) {
 			continue
 		}
-		if full != nil && (!log.Deletes(op.Body) || Admit(op) != "") { // a refused deletion frees nothing
+		if full != nil && (!log.OnlyDeletes(op.Body) || Admit(op) != "") { // a refused deletion frees nothing
 			a.full = fmt.Errorf("accept: %w", full)
 			break
 		}
 		fresh, a.fresh = append(fresh, *op), append(a.fresh, a.end)
 	}
 	if len(fresh) == 0 { // other calls may still wait for these entries to be synced
-		a.last, a.wait = p.log.LastSeq(), p.log.Settle
+		a.last, a.wait = p.log.LastSeq(), p.log.WaitDurable
 		return a, nil
 	}
 	vetted, err := p.vet(fresh, had.at)
@@ -355,7 +355,7 @@ func Refuse(op *log.Op, why string) {
 // the form that a call of /v2 gives it: see [form.Check].
 func Admit(op *log.Op) (why string) {
 	switch {
-	case !form.IsReplicas(op.Body):
+	case !form.IsReplicaWritable(op.Body):
 		return "schema: unsupported kind of operation"
 	case !form.IsText(op.By, maxBy):
 		return "schema: invalid author"

@@ -247,7 +247,7 @@ func TestAcceptOpening(t *testing.T) {
 	before := submit(t, p, create("before"))[0].Dot.Writer
 	o := partition.Offer{Opening: p.Opening(), Ops: ops[:1]}
 	offer(t, p, o)
-	p.Draw(log.Epoch{9})
+	p.SetOpening(log.Epoch{9})
 	head := p.Log().Head()
 	o.Ops = ops[1:2]
 	if v, _, err := p.AcceptOffer(t.Context(), &o); !errors.Is(err, partition.ErrOpening) || v != nil || p.Log().Head() != head {
@@ -311,7 +311,7 @@ func TestAcceptKinds(t *testing.T) {
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
 	store := kvtest.OrLate(t, memkv.New())
-	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}, Rules: fold.First})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}, Rules: fold.FirstVersion})
 	if err != nil {
 		t.Fatal(err)
 	}

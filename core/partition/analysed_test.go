@@ -40,7 +40,7 @@ func TestDerivedRecordsOfAnotherBase(t *testing.T) {
 		t.Helper()
 		v := p.View()
 		defer v.Close()
-		set, err := p.Index().At(v.Reader).Lacking(next.Base)
+		set, err := p.Index().At(v.Reader).UnanalysedInputs(next.Base)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestDerivedRecordsOfAnotherBase(t *testing.T) {
 		t.Errorf("inputs %v lack the base model, want the second", got)
 	}
 
-	if err := p.Forget(space.Base); err != nil {
+	if err := p.ForgetBase(space.Base); err != nil {
 		t.Fatal(err)
 	}
 	for more := true; more; {
@@ -108,7 +108,7 @@ func TestDerivedRecordsOfEarlierInputs(t *testing.T) {
 	}
 	submit(t, origin, create("a"), create("b"), create("c"))
 	o.Store, o.Epoch = kvtest.OrLate(t, memkv.New()), opening()
-	replica, err := partition.OpenCopy(o, partition.Replica{})
+	replica, err := partition.OpenReplica(o, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestDerivedRecordsOfEarlierInputs(t *testing.T) {
 		if err := p.Index().Check(context.Background(), v.Reader); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		lacking, err := p.Index().At(v.Reader).Lacking(space.Base)
+		lacking, err := p.Index().At(v.Reader).UnanalysedInputs(space.Base)
 		if err != nil || !slices.Equal(lacking.ToArray(), []uint32{2}) {
 			t.Errorf("%s: inputs %v, %v lack the base model, want the third", name, lacking, err)
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Claims yields the pictures that the replica of an application needs for something other than its inputs, until yield returns false.
-// Pending operations need their pictures until the origin has them, and a user may submit a conflict again. Claims reads the store
+// NeededPictures yields the pictures that the replica of an application needs for something other than its inputs, until yield returns false.
+// Pending operations need their pictures until the origin has them, and a user may submit a conflict again. NeededPictures reads the store
 // directly, and a partition may be open on it. It yields nothing for an application that is not a replica, and may yield a picture more
 // than once. Errors: those of the store.
-func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
+func NeededPictures(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	return claims(r, app, func(*log.Op) bool { return false }, yield)
 }
 
-// Unsent is [Claims] without pending operations whose input was deleted, as far as the replica knows. An origin that was restored from a
+// UnsentPictures is [NeededPictures] without pending operations whose input was deleted, as far as the replica knows. An origin that was restored from a
 // backup lacks such an operation, and its picture was removed with the input.
-func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
+func UnsentPictures(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	deleted, all := map[log.Dot]bool{}, log.HLC(0)
 	var named []*log.InputDeleteAll
 	note := func(op *log.Op) bool {
@@ -114,9 +114,9 @@ func PictureOf(op *log.Op) blob.Hash {
 	return blob.Hash{}
 }
 
-// DisputedPicture returns the picture that an operation in conflict gave a public name. The input of that operation does not exist, or
+// ConflictPicture returns the picture that an operation in conflict gave a public name. The input of that operation does not exist, or
 // lacks the name. The error is catalog.ErrNotFound if no conflict gave the name.
-func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Picture, err error) {
+func ConflictPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Picture, err error) {
 	found := false
 	err = conflictsIn(r, app, func(c Conflict) bool {
 		if b, ok := c.Op.Body.(*log.InputCreate); ok && b.Hosted == name && !b.Blob.IsZero() {
@@ -132,7 +132,7 @@ func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Pict
 
 // conflictsIn yields an application's conflicts in a store, oldest first, until yield returns false.
 func conflictsIn(r kv.Reader, app catalog.AppID, yield func(Conflict) bool) (err error) {
-	for _, value := range kv.All(r, app.LocalKey(conflictName), &err) {
+	for _, value := range kv.WithPrefix(r, app.LocalKey(conflictName), &err) {
 		c, failed := readConflict(bytes.Clone(value))
 		if failed != nil {
 			return failed

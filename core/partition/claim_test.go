@@ -15,15 +15,15 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// claims returns the pictures that the replica in a store claims. It also checks that Claims ends when its function returns false.
+// claims returns the pictures that the replica in a store claims. It also checks that NeededPictures ends when its function returns false.
 func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 	all := map[blob.Hash]bool{}
-	err := partition.Claims(r, app, func(h blob.Hash) bool {
+	err := partition.NeededPictures(r, app, func(h blob.Hash) bool {
 		all[h] = true
 		return true
 	})
 	first := 0
-	firstErr := partition.Claims(r, app, func(blob.Hash) bool {
+	firstErr := partition.NeededPictures(r, app, func(blob.Hash) bool {
 		first++
 		return false
 	})
@@ -48,7 +48,7 @@ func TestClaimsOfDuplicate(t *testing.T) {
 		if got, err := claims(c.store); !maps.Equal(got, want) || err != nil {
 			t.Errorf("%s: Claims = %v, %v, want %v", when, got, err, want)
 		}
-		p, err := partition.DisputedPicture(c.store, app, name)
+		p, err := partition.ConflictPicture(c.store, app, name)
 		if disputed && (err != nil || p.Hash != hash || p.App != app || p.ContentType != "image/png") || !disputed && !errors.Is(err, catalog.ErrNotFound) {
 			t.Errorf("%s: Disputed = %+v, %v", when, p, err)
 		}
@@ -72,8 +72,8 @@ func TestClaimsOfDuplicate(t *testing.T) {
 	}
 	checkClaims("dismissed", false, false)
 
-	url := submit(t, c.Copy, &log.InputCreate{ID: "url", URL: "https://example.org/1"})[0].Dot
-	submit(t, c.Copy, &log.InputFetched{Input: url, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
+	url := submit(t, c.Replica, &log.InputCreate{ID: "url", URL: "https://example.org/1"})[0].Dot
+	submit(t, c.Replica, &log.InputFetched{Input: url, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
 	checkClaims("fetched alone", true, false)
 	if got, err := claims(kvtest.OrLate(t, memkv.New())); len(got) > 0 || err != nil {
 		t.Errorf("what is no copy claims: %v, %v", got, err)
@@ -85,7 +85,7 @@ func TestClaimsOfDuplicate(t *testing.T) {
 func TestClaimsOfLostPictures(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
-	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
+	submit(t, c.Replica, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	ops := []log.Op{}
 	if err := c.Pending(0, func(_ uint64, op log.Op) bool {
 		partition.Refuse(&op, "blob: the origin did not receive the picture")
@@ -119,16 +119,16 @@ func TestUnsentOperationOfDeletedInput(t *testing.T) {
 	var dots []log.Dot
 	for _, id := range []string{"deleted here", "deleted elsewhere", "lives"} {
 		picture := blob.Sum([]byte(id))
-		dots = append(dots, submit(t, c.Copy, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})[0].Dot)
+		dots = append(dots, submit(t, c.Replica, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})[0].Dot)
 		if id == "lives" {
 			want[picture] = true
 		}
 	}
-	submit(t, c.Copy, &log.InputDelete{Input: dots[0]})
+	submit(t, c.Replica, &log.InputDelete{Input: dots[0]})
 	submit(t, origin, &log.InputDelete{Input: dots[1]}) // of the log before a restore
-	pullSealed(t, c.Copy, origin)
+	pullSealed(t, c.Replica, origin)
 	got := map[blob.Hash]bool{}
-	if err := partition.Unsent(c.store, app, func(h blob.Hash) bool {
+	if err := partition.UnsentPictures(c.store, app, func(h blob.Hash) bool {
 		got[h] = true
 		return true
 	}); err != nil || !maps.Equal(got, want) {
@@ -142,7 +142,7 @@ func TestUnsentOperationOfDeletedInput(t *testing.T) {
 // TestUnreadableClaimsAreErrors: what cannot be read is an error, so that nothing is dropped.
 func TestUnreadableClaimsAreErrors(t *testing.T) {
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
-	submit(t, c.Copy, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
+	submit(t, c.Replica, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	prefix := app.LogPrefix()
 	var b kv.Batch
 	err := c.store.Scan(prefix, append(prefix[:len(prefix):len(prefix)], 0xff), func(key, _ []byte) bool {

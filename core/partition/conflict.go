@@ -60,7 +60,7 @@ func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 // CountConflicts returns the number of [Partition.Conflicts]. It reads only their keys.
 func (p *Partition) CountConflicts() (n int, err error) {
 	v := p.View()
-	for range kv.All(v.snapshot, p.o.App.LocalKey(conflictName), &err) {
+	for range kv.WithPrefix(v.snapshot, p.o.App.LocalKey(conflictName), &err) {
 		n++
 	}
 	return n, errors.Join(err, v.Close())
@@ -87,5 +87,5 @@ func (p *Partition) Dismiss(dot log.Dot) error {
 	}
 	var b kv.Batch
 	b.Delete(conflictKey(p.o.App, dot))
-	return kv.Sync(p.o.Store, &b)
+	return kv.CommitAndWait(p.o.Store, &b)
 }

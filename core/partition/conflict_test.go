@@ -90,7 +90,7 @@ func TestConflictNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			submit(t, c.Copy, &log.WorkflowDelete{Workflow: workflow})
+			submit(t, c.Replica, &log.WorkflowDelete{Workflow: workflow})
 			submit(t, origin, &log.InputDelete{Input: in}, &log.WorkflowDelete{Workflow: workflow}, &log.ModelDelete{Model: model})
 			c = bring(t, c, origin)
 			want := map[uint64]string{1: "picture", 2: "picture", 3: "picture", 4: "way", 5: "way", 7: "flow"}
@@ -175,10 +175,10 @@ func TestLocalOps(t *testing.T) {
 func TestDisown(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
-	old := submit(t, c.Copy, create("old"), create("old-2"))[0].Dot.Writer
+	old := submit(t, c.Replica, create("old"), create("old-2"))[0].Dot.Writer
 	c = openReplica(t, c.store)
-	w := submit(t, c.Copy, create("confirmed"), create("pending"), create("x"), create("y"))[0].Dot.Writer
-	if err := send(c.Copy, origin, c.waiting(t, 0, 3), partition.Offer{}); err != nil {
+	w := submit(t, c.Replica, create("confirmed"), create("pending"), create("x"), create("y"))[0].Dot.Writer
+	if err := send(c.Replica, origin, c.waiting(t, 0, 3), partition.Offer{}); err != nil {
 		t.Fatal(err)
 	}
 	r := run(t, origin, c.Cursor(), 9)
@@ -195,19 +195,19 @@ func TestDisown(t *testing.T) {
 		if from == 3 {
 			want, first = want[1:], 3
 		}
-		checkListed(t, c.Copy, w, first, want...)
+		checkListed(t, c.Replica, w, first, want...)
 		c.check(t, origin)
 	}
 	if pending := c.waiting(t, 0, 9); len(pending) > 0 {
 		t.Errorf("pending %+v", pending)
 	}
-	next := submit(t, c.Copy, create("x"))[0]
+	next := submit(t, c.Replica, create("x"))[0]
 	if next.Code != fold.OK || next.Dot.Seq != 1 || next.Dot.Writer == w || next.Dot.Writer == old {
 		t.Errorf("the next operation: %+v", next)
 	}
 	c = openReplica(t, c.store)
-	checkListed(t, c.Copy, w, 2, "pending", "x", "y")
-	if err := c.Disown(log.Dot{Writer: next.Dot.Writer, Seq: 2}); err != nil || len(conflictsOf(t, c.Copy)) != 3 || len(c.waiting(t, 0, 9)) != 1 {
-		t.Errorf("with no operations from there on: %v, conflicts %+v", err, conflictsOf(t, c.Copy))
+	checkListed(t, c.Replica, w, 2, "pending", "x", "y")
+	if err := c.Disown(log.Dot{Writer: next.Dot.Writer, Seq: 2}); err != nil || len(conflictsOf(t, c.Replica)) != 3 || len(c.waiting(t, 0, 9)) != 1 {
+		t.Errorf("with no operations from there on: %v, conflicts %+v", err, conflictsOf(t, c.Replica))
 	}
 }

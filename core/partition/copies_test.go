@@ -91,7 +91,7 @@ func (w *copies) reopen(c *testReplica) *testReplica {
 		Index: &index.Options{Space: index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}},
 	}
 	var err error
-	if reopened.Copy, err = partition.OpenCopy(o, partition.Replica{Limit: c.limit, Batch: c.batch}); err != nil {
+	if reopened.Replica, err = partition.OpenReplica(o, partition.ReplicaOptions{MaxPending: c.limit, BatchBytes: c.batch}); err != nil {
 		w.Fatal(err)
 	}
 	return &reopened
@@ -360,7 +360,7 @@ func (w *copies) act() {
 		w.write(w.origin, "key", &w.last)
 		return
 	case n < 50:
-		w.write(c.Copy, c.by, &c.last)
+		w.write(c.Replica, c.by, &c.last)
 	case n < 65:
 		c.push(w, w.origin, 1+w.IntN(6))
 	case n < 85:
@@ -388,7 +388,7 @@ func (w *copies) settle() {
 			w.pull(c, 1+w.IntN(9))
 		}
 		c.check(w, w.origin)
-		steps(w, c.Copy)
+		steps(w, c.Replica)
 		c.check(w, w.origin)
 		if last, settled := c.Outbox(); last != settled {
 			w.Errorf("%s has made %d operations, of which %d are confirmed", c.by, last, settled)
@@ -441,7 +441,7 @@ func TestSameURLWithTwoPictures(t *testing.T) {
 		return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png"}
 	}
 	w.pull(c, 9)
-	submit(c.Copy, c.by, fetched("p"))
+	submit(c.Replica, c.by, fetched("p"))
 	submit(w.origin, "key", fetched("q"))
 	w.pull(c, 1)
 	c.check(w, w.origin)

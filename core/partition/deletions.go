@@ -33,7 +33,7 @@ func deletedSeqKey(app catalog.AppID, seq uint64) []byte {
 }
 
 // recordDeletion records the deletions among entries, and deletes older records.
-func (p *Copy) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
+func (p *Replica) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
 	some := false
 	for i := range entries {
 		if verdicts[i].Code != fold.OK {
@@ -59,15 +59,14 @@ func (p *Copy) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fo
 }
 
 // deleteDeletions deletes the records of all deletions.
-func (p *Copy) deleteDeletions(tx *kv.Overlay) {
+func (p *Replica) deleteDeletions(tx *kv.Overlay) {
 	for _, name := range []string{deletedID, deletedSeq} {
-		lo := p.o.App.LocalKey(name)
-		tx.DeleteRange(lo, kv.After(lo))
+		kv.DeletePrefix(tx, p.o.App.LocalKey(name))
 	}
 }
 
 // forgetDeletion deletes the records of deletions before entry before.
-func (p *Copy) forgetDeletion(tx *kv.Overlay, before uint64) (err error) {
+func (p *Replica) forgetDeletion(tx *kv.Overlay, before uint64) (err error) {
 	var keys [][]byte
 	for key, id := range kv.Range(tx, deletedSeqKey(p.o.App, 0), deletedSeqKey(p.o.App, before), &err) {
 		keys = append(keys, bytes.Clone(key))
@@ -87,7 +86,7 @@ func (p *Copy) forgetDeletion(tx *kv.Overlay, before uint64) (err error) {
 }
 
 // deletion returns the recorded entry of the log that last deleted the input with an ID.
-func (p *Copy) deletion(id string) (by log.Entry, known bool, err error) {
+func (p *Replica) deletion(id string) (by log.Entry, known bool, err error) {
 	note, err := kv.Find(p.o.Store, deletedIDKey(p.o.App, id))
 	switch {
 	case err != nil || note == nil:

@@ -13,7 +13,7 @@
 //
 // In a cluster one machine writes, and the origins of the others follow it: follow.go has how.
 //
-// A partition is of one of two kinds. An [Origin] has its own log. A replica, a [Copy], follows the log of an Origin elsewhere. Its submitted
+// A partition is of one of two kinds. An [Origin] has its own log. A [Replica] follows the log of an Origin elsewhere. Its submitted
 // operations wait in an outbox instead of a log. Entry n of the outbox is the operation at position n, of one of the writers that the store has had:
 //
 //	Submit ──▶ outbox: one synced batch ──▶ fold over the state ──────▶ records, undo records: unsynced
@@ -23,9 +23,9 @@
 //	                                     verdicts, conflicts
 //
 // So a reader always sees the log up to the cursor and the replica's writes on top of it, also after a crash. Without the changes that
-// the undo records revert ([Copy.ReadConfirmed]), the state equals that of the log up to the cursor, byte for byte: digests agree.
+// the undo records revert ([Replica.ReadConfirmed]), the state equals that of the log up to the cursor, byte for byte: digests agree.
 // Pull merges nothing: it folds an operation of this replica as the log has it, and that verdict is final.
-// [Copy.Rebase] installs a snapshot instead of folding entries.
+// [Replica.Rebase] installs a snapshot instead of folding entries.
 //
 // The package starts no goroutine and waits only for syncs. The host calls [Partition.Step], which does postponed work: it updates the
 // index and cleans up.

@@ -25,20 +25,17 @@ func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
 	return append(app.LocalKey(placedNote), chunk[:]...)
 }
 
-// PlacedKeys returns the bounds of all PlacedKeys: the first one, and the first key after them.
-func PlacedKeys(app catalog.AppID) (lo, hi []byte) {
-	lo = app.LocalKey(placedNote)
-	return lo, kv.After(lo)
-}
+// DeletePlacedKeys deletes all PlacedKeys of an application.
+func DeletePlacedKeys(w kv.Writer, app catalog.AppID) { kv.DeletePrefix(w, app.LocalKey(placedNote)) }
 
-// Place adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other records
+// PlaceChunk adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other records
 // too.
-func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
+func PlaceChunk(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	var pairs []catalog.Pair
 	all := true
 	err := Unpack(chunk, func(key, value []byte) bool {
 		pairs = append(pairs, catalog.Pair{Key: key, Value: value})
-		all = catalog.DerivedTable(key)
+		all = catalog.IsDerivedKey(key)
 		return all
 	})
 	if err != nil || !all || len(pairs) == 0 {
@@ -88,7 +85,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, states int) error {
 	for i := range states {
 		pairs, err := s.pairs(i)
 		if err == nil {
-			err = a.Keys(slices.DeleteFunc(pairs, func(x catalog.Pair) bool { return catalog.DerivedTable(x.Key) }))
+			err = a.Keys(slices.DeleteFunc(pairs, func(x catalog.Pair) bool { return catalog.IsDerivedKey(x.Key) }))
 		}
 		if err == nil {
 			err = pour(p.batch)
@@ -102,7 +99,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, states int) error {
 		err = pour(0)
 	}
 	if err == nil && p.index != nil {
-		err = p.index.Learn(ctx, p.batch)
+		err = p.index.IndexDerived(ctx, p.batch)
 	}
 	return err
 }

@@ -156,7 +156,7 @@ func (a *arrivals) step(ctx context.Context) (more bool, err error) {
 		if s == nil || !p.index.Has(s.Base) {
 			continue
 		}
-		if lacking[s.Base], err = p.index.At(v.Reader).Lacking(s.Base); err != nil {
+		if lacking[s.Base], err = p.index.At(v.Reader).UnanalysedInputs(s.Base); err != nil {
 			return false, err
 		}
 		all.Or(lacking[s.Base])
@@ -196,7 +196,7 @@ func (a *arrivals) meet(ctx context.Context, base [32]byte) error {
 	p := a.p
 	v := p.View()
 	defer v.Close()
-	lacking, err := p.index.At(v.Reader).Lacking(base)
+	lacking, err := p.index.At(v.Reader).UnanalysedInputs(base)
 	if errors.Is(err, index.ErrSpace) {
 		h, err := v.Header()
 		if err != nil || !p.index.Has(h.Base) { // such a new replica finds nothing until its origin switches to a known network

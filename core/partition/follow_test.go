@@ -185,8 +185,8 @@ func (f *following) run() {
 	for i, m := range f.both {
 		v := m.p.View()
 		at := m.p.Index().At(v.Reader)
-		one, err := at.Lacking(space.Base)
-		two, failed := at.Lacking(nextSpace.Base)
+		one, err := at.UnanalysedInputs(space.Base)
+		two, failed := at.UnanalysedInputs(nextSpace.Base)
 		lacking[i] = fmt.Sprint(one, two)
 		if err := errors.Join(err, failed, m.p.Index().Check(context.Background(), v.Reader), v.Close()); err != nil {
 			t.Error(err)

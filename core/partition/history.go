@@ -15,7 +15,7 @@ func (p *Origin) History(input log.Dot, yield func(log.Entry) bool) (complete bo
 }
 
 // History is [Origin.History] for the operations of the outbox. An entry's Seq is 0: a replica does not know its place in the log.
-func (p *Copy) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
+func (p *Replica) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
 	complete, err = about(p.log, input, func(e log.Entry) bool {
 		e.Seq = 0
 		return yield(e)
@@ -31,7 +31,7 @@ func about(l *log.Store, input log.Dot, yield func(log.Entry) bool) (complete bo
 
 // LastDeletion returns the last operation of the log that deleted the input with an ID. known is false if the log has none.
 func (p *Origin) LastDeletion(id string) (by log.Entry, known bool, err error) {
-	creation, known, err := p.log.MadeInput(id)
+	creation, known, err := p.log.FindInputCreate(id)
 	if err != nil || !known {
 		return by, false, err
 	}
@@ -40,8 +40,8 @@ func (p *Origin) LastDeletion(id string) (by log.Entry, known bool, err error) {
 
 // LastDeletion returns the last operation that deleted the input with an ID: an operation of this replica, or one that the replica pulled
 // lately. An entry's Seq is its place in the log; 0: a replica does not know it. known is false if no such operation is stored here.
-func (p *Copy) LastDeletion(id string) (by log.Entry, known bool, err error) {
-	creation, known, err := p.log.MadeInput(id)
+func (p *Replica) LastDeletion(id string) (by log.Entry, known bool, err error) {
+	creation, known, err := p.log.FindInputCreate(id)
 	dot := creation.Op.Dot
 	if err == nil && !known {
 		dot, known, err = p.confirmedInput(id)
@@ -70,9 +70,9 @@ func lastDeletion(l *log.Store, input log.Dot, after uint64) (by log.Entry, know
 }
 
 // confirmedInput returns the dot of the input with an ID in the confirmed state of a replica, before its pending operations.
-func (p *Copy) confirmedInput(id string) (log.Dot, bool, error) {
+func (p *Replica) confirmedInput(id string) (log.Dot, bool, error) {
 	v := p.View()
-	in, err := catalog.Read(catalog.Before(v.snapshot, p.o.App), p.o.App).InputByID(id)
+	in, err := catalog.Read(catalog.WithoutPending(v.snapshot, p.o.App), p.o.App).InputByID(id)
 	err = errors.Join(err, v.Close())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return log.Dot{}, false, nil

@@ -117,7 +117,7 @@ func place(t *testing.T, store kv.Store, s *partition.Snapshot, placed []bool) (
 			t.Fatal(err)
 		}
 		var b kv.Batch
-		if placed[i] = partition.Place(&b, app, s.Chunks[i].Hash, data); placed[i] {
+		if placed[i] = partition.PlaceChunk(&b, app, s.Chunks[i].Hash, data); placed[i] {
 			n++
 		} else if b.Len() > 0 {
 			t.Errorf("%d operations of a chunk that is not placed", b.Len())
@@ -137,7 +137,7 @@ func place(t *testing.T, store kv.Store, s *partition.Snapshot, placed []bool) (
 func sweep(t *testing.T, store kv.Store) {
 	t.Helper()
 	var b kv.Batch
-	b.DeleteRange(partition.PlacedKeys(app))
+	partition.DeletePlacedKeys(&b, app)
 	if err := store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestPlacedDerivedRecords(t *testing.T) {
 		}
 		return x.Chunk(i)
 	}
-	submit(t, p.Copy, create("mine"))
+	submit(t, p.Replica, create("mine"))
 	if err := p.Rebase(ctx, s); !errors.Is(err, blob.ErrNotFound) {
 		t.Fatalf("Rebase: %v, want one that asks for the chunk", err)
 	}

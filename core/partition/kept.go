@@ -16,7 +16,7 @@ import (
 //
 //	frame/SET N   Frame         N counts up in the order of the log
 //
-// Before a replica installs a snapshot, it fetches the frames up to it into the next set ([Copy.Keep]). The batch that ends the installation
+// Before a replica installs a snapshot, it fetches the frames up to it into the next set ([Replica.Keep]). The batch that ends the installation
 // makes this set the present one. So a replica can give back everything that it shows:
 //
 //	set 1          … 50 ─ 51 … 90        of the log that the replica followed; offered to the log that lacks the place 90
@@ -42,7 +42,7 @@ const (
 	frameOverhead = 64 // approximate bytes of a frame in the store without its content
 	maxMarks      = 16 // epochs of kept frames that a session names
 
-	defaultKeep = 32 << 20 // default of Replica.Keep, in bytes
+	defaultKeep = 32 << 20 // default of ReplicaOptions.KeepBytes
 )
 
 // keptState describes the kept frames. It is part of replicaState.
@@ -144,7 +144,7 @@ func (m *pullBatch) deleteStable() error {
 
 // Keep adds a frame to those that replace the kept ones with the next snapshot. A frame that does not follow the last one begins again.
 // Errors: ErrChain, kv.ErrFull, and others of kv. After an error the store is unchanged.
-func (p *Copy) Keep(f *Frame) error {
+func (p *Replica) Keep(f *Frame) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (m *pullBatch) replaceKept() {
 }
 
 // Kept returns the last kept entry of each epoch, the newest epoch first.
-func (p *Copy) Kept() []log.Mark {
+func (p *Replica) Kept() []log.Mark {
 	marks := slices.Clone(p.place().kept.marks)
 	slices.Reverse(marks)
 	return marks
@@ -192,7 +192,7 @@ func (p *Copy) Kept() []log.Mark {
 // KeptFrom returns the number of the first kept frame that a log may lack. have is the last entry that it has of the log of the frames, with the
 // chain up to it; 0: it has none. If the frames have another chain there, or some of an unknown epoch, it may lack all of them. Errors: those of
 // kv.
-func (p *Copy) KeptFrom(have uint64, chain log.Chain) (from uint64, err error) {
+func (p *Replica) KeptFrom(have uint64, chain log.Chain) (from uint64, err error) {
 	common, known, first := false, true, true
 	err = p.KeptAfter(0, func(n uint64, f Frame) bool {
 		known = f.Epoch != (log.Epoch{})
@@ -211,7 +211,7 @@ func (p *Copy) KeptFrom(have uint64, chain log.Chain) (from uint64, err error) {
 }
 
 // KeptAfter yields the kept frames, starting at a number, in the order of their entries, until yield returns false. Errors: those of kv.
-func (p *Copy) KeptAfter(from uint64, yield func(n uint64, f Frame) bool) error {
+func (p *Replica) KeptAfter(from uint64, yield func(n uint64, f Frame) bool) error {
 	return scanFrames(p.o.Store, p.o.App, p.place().kept.set, from, yield)
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // pullStable pulls that the log is stable up to an entry.
-func pullStable(t testing.TB, p *partition.Copy, stable uint64) {
+func pullStable(t testing.TB, p *partition.Replica, stable uint64) {
 	t.Helper()
 	c := p.Cursor()
 	if _, err := p.Pull(t.Context(), partition.Run{Frame: partition.Frame{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain}, Stable: stable}); err != nil {
@@ -30,7 +30,7 @@ func epochsOf(t testing.TB) *partition.Origin {
 	origin := sealingAs(t, kvtest.OrLate(t, memkv.New()), log.Epoch{11})
 	for i, n := range []int{1, 3, 1, 2, 1} { // the rules come first
 		if i > 0 {
-			origin.Draw(log.Epoch{byte(11 + i)})
+			origin.SetOpening(log.Epoch{byte(11 + i)})
 		}
 		for j := range n {
 			submit(t, origin, create(fmt.Sprint(i, "-", j)))
@@ -64,7 +64,7 @@ func TestFramesAreStored(t *testing.T) {
 		}
 	}
 	marks := []log.Mark{{Epoch: log.Epoch{15}, To: 9}, {Epoch: log.Epoch{14}, To: 8}, {Epoch: log.Epoch{13}, To: 6}, {Epoch: log.Epoch{12}, To: 5}, {Epoch: log.Epoch{11}, To: 2}}
-	check := func(p *partition.Copy) {
+	check := func(p *partition.Replica) {
 		t.Helper()
 		got, numbers := framesOf(t, p)
 		if diff := cmp.Diff(want, got); diff != "" || !slices.IsSorted(numbers) {
@@ -91,7 +91,7 @@ func TestFramesOfLastEpochsAreNamed(t *testing.T) {
 	r := openNamed(t, kvtest.OrLate(t, memkv.New()), 1)
 	pullSealed(t, r, origin)
 	for i := range 20 {
-		origin.Draw(log.Epoch{byte(1 + i)})
+		origin.SetOpening(log.Epoch{byte(1 + i)})
 		submit(t, origin, create(fmt.Sprint(i)))
 		pullSealed(t, r, origin)
 	}
@@ -109,7 +109,7 @@ func TestFramesOfLastEpochsAreNamed(t *testing.T) {
 // TestFramesAreBounded has a replica keep no more of the log than it may, and the newest of it.
 func TestFramesAreBounded(t *testing.T) {
 	origin := sealing(t, kvtest.OrLate(t, memkv.New()))
-	r, err := partition.OpenCopy(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
+	r, err := partition.OpenReplica(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.ReplicaOptions{KeepBytes: 4000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestFramesThatLogMayLack(t *testing.T) {
 }
 
 // keepSealed has a replica keep the log of an origin after an entry for a snapshot.
-func keepSealed(t testing.TB, p *partition.Copy, origin *partition.Origin, after uint64) {
+func keepSealed(t testing.TB, p *partition.Replica, origin *partition.Origin, after uint64) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, after) {
 		wrong := r.Frame
@@ -216,13 +216,13 @@ func TestFramesForSnapshotReplaceOthers(t *testing.T) {
 	submit(t, origin, create("a"))
 	store := kvtest.OrLate(t, memkv.New())
 	r := openReplica(t, store)
-	pullSealed(t, r.Copy, origin)
-	before, _ := framesOf(t, r.Copy)
+	pullSealed(t, r.Replica, origin)
+	before, _ := framesOf(t, r.Replica)
 	marks := r.Kept()
 
 	other := openRestored(t, image, 9)
 	submit(t, other, create("b"), create("c"))
-	other.Draw(log.Epoch{10})
+	other.SetOpening(log.Epoch{10})
 	submit(t, other, create("d"))
 	want := framesAfter(t, other, 1)
 	keep := func(from int) {
@@ -232,17 +232,17 @@ func TestFramesForSnapshotReplaceOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, _ := framesOf(t, r.Copy); !cmp.Equal(got, before) || !slices.Equal(r.Kept(), marks) {
+		if got, _ := framesOf(t, r.Replica); !cmp.Equal(got, before) || !slices.Equal(r.Kept(), marks) {
 			t.Errorf("fetched frames are kept before the snapshot: %+v", got)
 		}
 	}
-	keepSealed(t, r.Copy, origin, 0) // a fetch from the log of before that does not end
+	keepSealed(t, r.Replica, origin, 0) // a fetch from the log of before that does not end
 	keep(2)
 	keep(0)
 	keep(1) // it does not follow, and begins again
 	r = openReplica(t, store)
-	pullStable(t, r.Copy, 1)
-	before, _ = framesOf(t, r.Copy)
+	pullStable(t, r.Replica, 1)
+	before, _ = framesOf(t, r.Replica)
 	keep(0)
 	x, _ := export(t, other, network)
 	if x.Lacked = true; r.Cursor().Stable != 1 {
@@ -252,7 +252,7 @@ func TestFramesForSnapshotReplaceOthers(t *testing.T) {
 		t.Errorf("cursor %+v, %v; an entry of the log of before is stable", r.Cursor(), err)
 	}
 	for range 2 {
-		got, numbers := framesOf(t, r.Copy)
+		got, numbers := framesOf(t, r.Replica)
 		if diff := cmp.Diff(want, got); diff != "" || !slices.IsSorted(numbers) {
 			t.Errorf("frames %v (-want +got):\n%s", numbers, diff)
 		}
@@ -262,12 +262,12 @@ func TestFramesForSnapshotReplaceOthers(t *testing.T) {
 		r = openReplica(t, store)
 	}
 	submit(t, other, create("e"))
-	pullSealed(t, r.Copy, other)
-	if got, _ := framesOf(t, r.Copy); len(got) != len(want)+1 || got[len(want)].From != 5 {
+	pullSealed(t, r.Replica, other)
+	if got, _ := framesOf(t, r.Replica); len(got) != len(want)+1 || got[len(want)].From != 5 {
 		t.Errorf("after the next run: %+v", got)
 	}
 	rebase(t, r, other) // without a fetch
-	if got, _ := framesOf(t, r.Copy); len(got) > 0 || len(r.Kept()) > 0 || localRecords(t, store, "frame/") > 0 {
+	if got, _ := framesOf(t, r.Replica); len(got) > 0 || len(r.Kept()) > 0 || localRecords(t, store, "frame/") > 0 {
 		t.Errorf("a snapshot of stable entries keeps %+v", got)
 	}
 }
@@ -278,7 +278,7 @@ func TestFramesForSnapshotAreBounded(t *testing.T) {
 	for i := range 60 {
 		submit(t, origin, create(fmt.Sprint(i)))
 	}
-	p, err := partition.OpenCopy(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.Replica{Keep: 4000})
+	p, err := partition.OpenReplica(partition.Options{Store: kvtest.OrLate(t, memkv.New()), App: app, Clock: clock, Epoch: opening()}, partition.ReplicaOptions{KeepBytes: 4000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,11 +311,11 @@ func TestTornSnapshotKeepsFrames(t *testing.T) {
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
 	c := w.reopen(&testReplica{store: store, batch: 4 << 10})
-	pullSealed(t, c.Copy, origin)
-	want, numbers := framesOf(t, c.Copy)
+	pullSealed(t, c.Replica, origin)
+	want, numbers := framesOf(t, c.Replica)
 	marks := c.Kept()
 	large(t, origin, 300, 300)
-	keepSealed(t, c.Copy, origin, 301)
+	keepSealed(t, c.Replica, origin, 301)
 	x, _ := export(t, origin, [32]byte{})
 	store.left = 1
 	if err := c.Rebase(t.Context(), x.Snapshot); err == nil {
@@ -324,7 +324,7 @@ func TestTornSnapshotKeepsFrames(t *testing.T) {
 	store.left = -1
 	for range 2 {
 		c = w.reopen(c)
-		if got, n := framesOf(t, c.Copy); c.Cursor() != (partition.Cursor{}) || !cmp.Equal(got, want) || !slices.Equal(n, numbers) || !slices.Equal(c.Kept(), marks) {
+		if got, n := framesOf(t, c.Replica); c.Cursor() != (partition.Cursor{}) || !cmp.Equal(got, want) || !slices.Equal(n, numbers) || !slices.Equal(c.Kept(), marks) {
 			t.Errorf("at %+v the replica keeps the frames %v of %x", c.Cursor(), n, c.Kept())
 		}
 	}
@@ -345,7 +345,7 @@ func TestTornSnapshotKeepsFrames(t *testing.T) {
 	if err := c.Rebase(t.Context(), x.Snapshot); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := framesOf(t, c.Copy); len(got) > 0 && bytes.Equal(got[0].Rows, want[0].Rows) {
+	if got, _ := framesOf(t, c.Replica); len(got) > 0 && bytes.Equal(got[0].Rows, want[0].Rows) {
 		t.Error("after the snapshot the frames of before are kept")
 	}
 	c.check(t, origin)

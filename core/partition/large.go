@@ -18,7 +18,7 @@ const defaultBatch = 8 << 20
 //	 │                                                                                  │
 //	previous views ───────────────────────────────────────────────────────────────── new views
 //
-// OpenCopy deletes an incomplete (torn) state.
+// OpenReplica deletes an incomplete (torn) state.
 
 // flush writes the overlay's changes to the store, to free memory.
 func (m *pullBatch) flush() error {
@@ -66,7 +66,7 @@ func (m *pullBatch) rollBack() (err error) {
 }
 
 // wipe empties a replica as if it had pulled nothing. Its operations are pending again.
-func (p *Copy) wipe() error {
+func (p *Replica) wipe() error {
 	p.forget()
 	m := p.newMix()
 	catalog.Wipe(p.tx, p.o.App)
@@ -93,7 +93,7 @@ func (s *sharedSnapshot) Close() error {
 }
 
 // pin makes views show the current state until unpin, in spite of later writes.
-func (p *Copy) pin() {
+func (p *Replica) pin() {
 	defer p.locks.take(showing).unlock()
 	if p.pinned != nil {
 		return
@@ -103,7 +103,7 @@ func (p *Copy) pin() {
 }
 
 // unpin makes views show the store again. The caller holds showing.
-func (p *Copy) unpin() {
+func (p *Replica) unpin() {
 	if p.pinned != nil {
 		_ = p.pinned.Close() // the snapshot was only read; its views report errors
 		p.pinned = nil

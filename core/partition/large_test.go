@@ -59,7 +59,7 @@ func TestLargeSnapshot(t *testing.T) {
 		store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 		c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 		c.pull(t, origin, 50)
-		submit(t, c.Copy, create("mine"), &log.InputDelete{Input: dotAt(t, origin, 3)})
+		submit(t, c.Replica, create("mine"), &log.InputDelete{Input: dotAt(t, origin, 3)})
 		looked := 0
 		s := x.Snapshot
 		s.Read = func(i int) ([]byte, error) {
@@ -122,11 +122,11 @@ func TestOutboxAfterLostState(t *testing.T) {
 	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 	c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 	c.pull(t, origin, 3000)
-	submit(t, c.Copy, create("a"), create("b"))
+	submit(t, c.Replica, create("a"), create("b"))
 	c.push(t, origin, 9)
 	c.pull(t, origin, 9)
 	c.pull(t, origin, 0) // stable
-	submit(t, c.Copy, create("c"))
+	submit(t, c.Replica, create("c"))
 	large(t, origin, 2000, 1000)
 	x, _ := export(t, origin, [32]byte{})
 	store.left = 1

@@ -105,16 +105,16 @@ func findWorkflow(r catalog.Reader, dot log.Dot) (thing, error) {
 // Subject returns the dot by which an operation's body names a thing; the zero Dot: it names none.
 func Subject(body log.Body) log.Dot { return subject(body).dot }
 
-// NameOf returns the ID of the thing that an operation's body names by its dot. It is empty for bodies without such a dot, and if this
+// SubjectID returns the ID of the thing that an operation's body names by its dot. It is empty for bodies without such a dot, and if this
 // store does not know the ID. If a pending operation deleted the thing, the confirmed state has the ID. If a pending operation
 // made it, that operation has the ID.
-func (p *Partition) NameOf(body log.Body) (id string, err error) {
+func (p *Partition) SubjectID(body log.Body) (id string, err error) {
 	x := subject(body)
 	if x.dot == (log.Dot{}) {
 		return "", nil
 	}
 	v := p.View()
-	for _, r := range []kv.Reader{v.snapshot, catalog.Before(v.snapshot, p.o.App)} {
+	for _, r := range []kv.Reader{v.snapshot, catalog.WithoutPending(v.snapshot, p.o.App)} {
 		t, failed := x.find(catalog.Read(r, p.o.App), x.dot)
 		if id, err = t.id, failed; !errors.Is(err, catalog.ErrNotFound) {
 			break
@@ -128,7 +128,7 @@ func (p *Partition) NameOf(body log.Body) (id string, err error) {
 }
 
 // madeName implements [side].
-func (p *Copy) madeName(dot log.Dot) (id string, err error) {
+func (p *Replica) madeName(dot log.Dot) (id string, err error) {
 	at := p.Position(dot)
 	if at == 0 {
 		return "", nil
@@ -140,12 +140,12 @@ func (p *Copy) madeName(dot log.Dot) (id string, err error) {
 }
 
 // noteNames stores the IDs of things that pending operations name and that no longer exist. The state before this batch has the IDs.
-func (p *Copy) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
+func (p *Replica) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
 	for i := range entries {
 		if verdicts[i].Code != fold.Gone {
 			continue
 		}
-		id, err := p.NameOf(entries[i].Op.Body)
+		id, err := p.SubjectID(entries[i].Op.Body)
 		if err != nil {
 			return err
 		}
@@ -157,8 +157,8 @@ func (p *Copy) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdi
 }
 
 // takeName returns the ID of the thing of an operation whose verdict has arrived, and deletes the stored ID.
-func (p *Copy) takeName(op *log.Op) (string, error) {
-	id, err := p.NameOf(op.Body)
+func (p *Replica) takeName(op *log.Op) (string, error) {
+	id, err := p.SubjectID(op.Body)
 	if err != nil {
 		return "", err
 	}

@@ -96,7 +96,7 @@ func TestStaleCreation(t *testing.T) {
 	at := func() time.Time { return wall }
 	origin := openNames(t, at)
 	store := kvtest.OrLate(t, memkv.New())
-	c, err := partition.OpenCopy(partition.Options{Store: store, App: app, Clock: at, Epoch: opening()}, partition.Replica{})
+	c, err := partition.OpenReplica(partition.Options{Store: store, App: app, Clock: at, Epoch: opening()}, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestStaleCreation(t *testing.T) {
 		t.Errorf("conflict %+v, %v", x, err)
 	}
 	claimed := false
-	if err := partition.Claims(kv.Reader(store), app, func(h blob.Hash) bool { claimed = claimed || h == body.Blob; return true }); err != nil || !claimed {
+	if err := partition.NeededPictures(kv.Reader(store), app, func(h blob.Hash) bool { claimed = claimed || h == body.Blob; return true }); err != nil || !claimed {
 		t.Errorf("the conflict's picture is claimed: %v, %v", claimed, err)
 	}
 }

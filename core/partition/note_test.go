@@ -30,5 +30,5 @@ func TestGolden(t *testing.T) {
 	goldenOf(&g, "frame", &Frame{}, encodeFrame, decodeFrame)
 	goldenOf(&g, "marks", &trimMarks{}, encodeTrimMarks, decodeTrimMarks)
 	goldenOf(&g, "writer", &writerRecord{}, encodeWriterRecord, decodeWriterRecord)
-	g.Hold(t, "testdata/golden.txt", *update)
+	g.Check(t, "testdata/golden.txt", *update)
 }

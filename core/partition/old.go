@@ -25,12 +25,12 @@ func (p *Partition) dropOld() error {
 	var drop kv.Batch
 	for _, name := range oldNames {
 		lo := p.o.App.LocalKey(name)
-		some, err := kv.Some(p.o.Store, lo)
+		some, err := kv.AnyWithPrefix(p.o.Store, lo)
 		if err != nil {
 			return err
 		}
 		if some {
-			drop.DeleteRange(lo, kv.After(lo))
+			kv.DeletePrefix(&drop, lo)
 		}
 	}
 	if drop.Len() == 0 {
@@ -38,7 +38,7 @@ func (p *Partition) dropOld() error {
 	}
 	var bodies []log.Body
 	var err error
-	for _, value := range kv.All(p.o.Store, p.o.App.LocalKey(earlyName), &err) {
+	for _, value := range kv.WithPrefix(p.o.Store, p.o.App.LocalKey(earlyName), &err) {
 		if body := earlyDeletion(bytes.Clone(value)); body != nil {
 			bodies = append(bodies, body)
 		}
@@ -46,7 +46,7 @@ func (p *Partition) dropOld() error {
 	switch {
 	case err != nil:
 	case len(bodies) == 0:
-		err = kv.Sync(p.o.Store, &drop)
+		err = kv.CommitAndWait(p.o.Store, &drop)
 	default:
 		_, err = p.Submit(context.Background(), "", bodies, func(b *kv.Batch) { b.Append(&drop) })
 	}
@@ -59,7 +59,7 @@ func (p *Partition) dropOld() error {
 // earlyDeletion returns the deletion in an early record; nil: it is the clock of an operation that deleted all.
 func earlyDeletion(value []byte) log.Body {
 	op, err := log.Decode(value)
-	if err != nil || !log.Deletes(op.Body) {
+	if err != nil || !log.OnlyDeletes(op.Body) {
 		return nil
 	}
 	return op.Body
@@ -89,14 +89,14 @@ type oldKept struct {
 
 // keepOld makes frames of the entries that version 0.1.0 kept, each up to a seal. It leaves out entries without a seal after them. If the store is
 // full, the next opening does it.
-func (p *Copy) keepOld() error {
+func (p *Replica) keepOld() error {
 	m := p.newMix()
 	k, old := &m.note.kept, m.note.oldKept
 	var f Frame
 	rows, found := 0, false
 	var run uint32
 	var err error
-	for key, value := range kv.All(p.o.Store, p.o.App.LocalKey(keptName), &err) {
+	for key, value := range kv.WithPrefix(p.o.Store, p.o.App.LocalKey(keptName), &err) {
 		x, failed := decodeKeptEntry(bytes.Clone(value))
 		if failed != nil {
 			return failed

@@ -24,7 +24,7 @@ func oldReplica(t *testing.T, origin *Origin) kv.Store {
 	n.kept, n.oldKept = keptState{}, oldKept{run: 2, since: 3, bytes: 1000, epoch: n.cursor.Epoch, to: 9}
 	var b kv.Batch
 	frames := testApp.LocalKey(frameName)
-	b.DeleteRange(frames, kv.After(frames))
+	kv.DeletePrefix(&b, frames)
 	b.Put(noteKey(testApp), n.encode())
 	for _, x := range []struct {
 		run    log.Writer
@@ -81,7 +81,7 @@ func frameTest(t *testing.T, origin *Origin, from, to uint64) Frame {
 }
 
 // pullTest pulls entries of an origin's log, up to an entry.
-func pullTest(t *testing.T, p *Copy, origin *Origin, to, stable uint64) {
+func pullTest(t *testing.T, p *Replica, origin *Origin, to, stable uint64) {
 	t.Helper()
 	r := Run{Frame: Frame{From: p.Cursor().Seq, To: to, Epoch: origin.log.EpochOf(to).Epoch}, Stable: stable}
 	if to > r.From {
@@ -101,7 +101,7 @@ func pullTest(t *testing.T, p *Copy, origin *Origin, to, stable uint64) {
 }
 
 // keptTest returns the kept frames, each as its entries and epoch.
-func keptTest(t *testing.T, p *Copy) (frames []Frame, list []string) {
+func keptTest(t *testing.T, p *Replica) (frames []Frame, list []string) {
 	t.Helper()
 	err := p.KeptAfter(0, func(_ uint64, f Frame) bool {
 		frames, list = append(frames, f), append(list, fmt.Sprintf("%d-%d/%d", f.From+1, f.To, f.Epoch[0]))
@@ -121,7 +121,7 @@ func TestFramesOfOldVersion(t *testing.T) {
 	submitTest(t, origin, 8) // the rules come first
 	store := oldReplica(t, origin)
 	want := []string{"2-3/0", "4-5/0", "4-6/1", "8-9/1"}
-	var p *Copy
+	var p *Replica
 	for opening := range byte(2) {
 		p = copyTest(t, Options{Store: store, Epoch: log.Epoch{3, opening}})
 		frames, got := keptTest(t, p)
@@ -134,7 +134,7 @@ func TestFramesOfOldVersion(t *testing.T) {
 				t.Errorf("frame %s is %+v, want %+v", got[i], f, same)
 			}
 		}
-		if some, err := kv.Some(store, testApp.LocalKey(keptName)); err != nil || some {
+		if some, err := kv.AnyWithPrefix(store, testApp.LocalKey(keptName)); err != nil || some {
 			t.Fatalf("old entries are left: %v, %v", some, err)
 		}
 		chain, err := origin.log.Chain(6)
@@ -198,7 +198,7 @@ func TestFramesOfOldVersionWhileFull(t *testing.T) {
 	origin := openTest(t, Options{Store: kvtest.OrLate(t, memkv.New()), Epoch: log.Epoch{1}, Secret: [32]byte{1}})
 	submitTest(t, origin, 8)
 	store := oldReplica(t, origin)
-	p, err := OpenCopy(Options{Store: fullStore{store}, App: testApp, Clock: testNow, Epoch: log.Epoch{3}}, Replica{})
+	p, err := OpenReplica(Options{Store: fullStore{store}, App: testApp, Clock: testNow, Epoch: log.Epoch{3}}, ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

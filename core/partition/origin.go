@@ -85,7 +85,7 @@ func (p *Origin) begin() error {
 // rule puts the newest known rules in force in a log that others pull. If the store is full, the previous rules stay in force.
 func (p *Origin) rule() error {
 	h, err := p.Header()
-	if err != nil || max(h.Fold, fold.First) == p.o.Rules || p.o.App == catalog.Control {
+	if err != nil || max(h.Fold, fold.FirstVersion) == p.o.Rules || p.o.App == catalog.Control {
 		return err
 	}
 	_, err = p.Submit(context.Background(), "", []log.Body{&log.Rules{Version: p.o.Rules}}, nil)

@@ -21,7 +21,7 @@ import (
 //	             left  │ confirmed│pending│ pending, of the next writer
 //	                   │ in the log up to entry 90, which is not stable
 
-// ErrOutbox is returned by Submit if Replica.Limit operations already wait for the origin.
+// ErrOutbox is returned by Submit if ReplicaOptions.MaxPending operations already wait for the origin.
 var ErrOutbox = errors.New("too many operations are waiting for the origin")
 
 // outboxWriter is a writer with operations in the outbox. Its operation 1 has the position first.
@@ -50,7 +50,7 @@ func readWriters(r kv.Reader, app catalog.AppID, site log.Writer) (writers outbo
 	if site != 0 {
 		writers = append(writers, outboxWriter{site, writerRecord{first: 1}})
 	}
-	for key, value := range kv.All(r, app.LocalKey(writerName), &err) {
+	for key, value := range kv.WithPrefix(r, app.LocalKey(writerName), &err) {
 		x, failed := decodeWriterRecord(bytes.Clone(value))
 		if failed != nil {
 			return nil, fmt.Errorf("writer: %w", failed)
@@ -153,19 +153,19 @@ func (w outboxWriters) position(dot log.Dot, last uint64) uint64 {
 }
 
 // Position returns the position of an operation in the outbox of a replica; 0: the outbox lacks it.
-func (p *Copy) Position(dot log.Dot) uint64 {
+func (p *Replica) Position(dot log.Dot) uint64 {
 	if at := p.outboxWriters().position(dot, p.log.LastSeq()); at >= p.log.Floor() {
 		return at
 	}
 	return 0
 }
 
-func (p *Copy) owns(w log.Writer) bool   { return p.madeBy(w) }
-func (p *Copy) madeBy(w log.Writer) bool { return p.outboxWriters().index(w) >= 0 }
+func (p *Replica) owns(w log.Writer) bool   { return p.madeBy(w) }
+func (p *Replica) madeBy(w log.Writer) bool { return p.outboxWriters().index(w) >= 0 }
 
 // Outbox returns the position of the last operation of a replica that survives a crash, and the last position before the first pending
 // operation.
-func (p *Copy) Outbox() (last, settled uint64) {
+func (p *Replica) Outbox() (last, settled uint64) {
 	defer p.locks.take(reading).unlock()
 	last = p.log.Head()
 	return last, min(p.confirmed.after(p.log.Floor()-1)-1, last)
@@ -173,7 +173,7 @@ func (p *Copy) Outbox() (last, settled uint64) {
 
 // Pending yields the pending operations after a position with their positions, oldest first, until yield returns false. They survive a
 // crash.
-func (p *Copy) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
+func (p *Replica) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
 	confirmed := p.place().confirmed
 	after = confirmed.after(max(after, p.log.Floor()-1)) - 1
 	return p.LocalOps(after, func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
@@ -181,7 +181,7 @@ func (p *Copy) Pending(after uint64, yield func(at uint64, op log.Op) bool) erro
 
 // LocalOps yields the operations in the outbox after a position with their positions, oldest first, until yield returns false: pending ones,
 // and confirmed ones that may not be stable.
-func (p *Copy) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
+func (p *Replica) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
 	if after = max(after, p.log.Floor()-1); after >= p.log.Head() {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (p *Copy) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) err
 }
 
 // local returns a loop over LocalOps up to a position. If reading fails, the loop ends and sets err.
-func (p *Copy) local(after, last uint64, err *error) iter.Seq2[uint64, log.Op] {
+func (p *Replica) local(after, last uint64, err *error) iter.Seq2[uint64, log.Op] {
 	return func(yield func(uint64, log.Op) bool) {
 		failed := p.LocalOps(after, func(at uint64, op log.Op) bool { return at <= last && yield(at, op) && at < last })
 		if failed != nil {
@@ -199,7 +199,7 @@ func (p *Copy) local(after, last uint64, err *error) iter.Seq2[uint64, log.Op] {
 }
 
 // Secret returns the secret of a writer in the outbox; nil: it has none.
-func (p *Copy) Secret(w log.Writer) []byte {
+func (p *Replica) Secret(w log.Writer) []byte {
 	writers := p.outboxWriters()
 	if i := writers.index(w); i >= 0 {
 		return writers[i].secret
@@ -208,7 +208,7 @@ func (p *Copy) Secret(w log.Writer) []byte {
 }
 
 // room implements [side].
-func (p *Copy) room(n int) error {
+func (p *Replica) room(n int) error {
 	lock := p.locks.take(reading)
 	floor, last := p.log.Floor(), p.log.LastSeq()
 	waiting := last + 1 - floor - p.confirmed.count(floor, last) + uint64(n)
@@ -220,7 +220,7 @@ func (p *Copy) room(n int) error {
 }
 
 // note implements [side]. It notes the secret of the writer, which the replica shows when it pushes, and the token of the operations.
-func (p *Copy) note(b *kv.Batch, ops []log.Op, t Token, first uint64) error {
+func (p *Replica) note(b *kv.Batch, ops []log.Op, t Token, first uint64) error {
 	if p.own.seq == 0 {
 		b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &writerRecord{p.own.secret[:], first}))
 	}
@@ -261,7 +261,7 @@ func (m *pullBatch) leave(floor uint64) (err error) {
 }
 
 // openOutbox finds the last operation of the outbox that the state has: the state counts pending operations as entries after the cursor.
-func (p *Copy) openOutbox(h catalog.Header) error {
+func (p *Replica) openOutbox(h catalog.Header) error {
 	// A crash may undo the trim after the batch with which operations left.
 	runs := append(confirmedRuns(nil), p.confirmed...)
 	if _, floor := runs.stable(p.log.Floor(), p.cursor.Stable); floor > p.log.Floor() {
@@ -287,7 +287,7 @@ func (p *Copy) openOutbox(h catalog.Header) error {
 }
 
 // foldRun implements [side]. It folds operations of the outbox over the state, and writes their undo records.
-func (p *Copy) foldRun(entries []log.Entry) (err error) {
+func (p *Replica) foldRun(entries []log.Entry) (err error) {
 	defer func() {
 		if err != nil {
 			p.forget()
@@ -315,7 +315,7 @@ func (p *Copy) foldRun(entries []log.Entry) (err error) {
 }
 
 // foldLocal folds entries of the outbox into tx. It numbers them after the last entry in tx.
-func (p *Copy) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
+func (p *Replica) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
 	h, err := catalog.Read(tx, p.o.App).Header()
 	if err == nil {
 		err = f.Begin(tx)
@@ -338,7 +338,7 @@ func (p *Copy) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (ver
 
 // Try returns the verdicts that bodies would get if this replica submitted them now. It submits nothing. So a caller can refuse an
 // operation at once, instead of sending it to the origin, whose state may differ by then. Try borrows bodies. Errors: those of kv.
-func (p *Copy) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
+func (p *Replica) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
 	if len(bodies) == 0 {
 		return nil, nil
 	}

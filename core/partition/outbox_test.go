@@ -124,10 +124,10 @@ func openTest(t *testing.T, o Options) *Origin {
 	return p
 }
 
-func copyTest(t *testing.T, o Options) *Copy {
+func copyTest(t *testing.T, o Options) *Replica {
 	t.Helper()
 	o.App, o.Clock = testApp, testNow
-	p, err := OpenCopy(o, Replica{})
+	p, err := OpenReplica(o, ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,14 +178,14 @@ func TestMaxSeq(t *testing.T) {
 }
 
 // asSite makes a replica write as a site, as version 0.1.0 did.
-func asSite(p *Copy, w log.Writer) {
+func asSite(p *Replica, w log.Writer) {
 	p.own.writer = w
 	p.drawn.Store(uint64(w))
 }
 
 // storeAsSite replaces the records of a replica by those of version 0.1.0, which counted confirmed operations and stored where they are in
 // the log.
-func storeAsSite(t *testing.T, p *Copy, w log.Writer) {
+func storeAsSite(t *testing.T, p *Replica, w log.Writer) {
 	t.Helper()
 	n := p.replicaState
 	n.site, n.acked, n.confirmed, n.converted = w, nil, nil, false
@@ -291,7 +291,7 @@ func TestOutboxOfSite(t *testing.T) {
 }
 
 // pendingOf returns the pending operations of a replica with their positions.
-func pendingOf(t *testing.T, p *Copy) func(func(uint64, log.Op) bool) {
+func pendingOf(t *testing.T, p *Replica) func(func(uint64, log.Op) bool) {
 	return func(yield func(uint64, log.Op) bool) {
 		if err := p.Pending(0, yield); err != nil {
 			t.Fatal(err)

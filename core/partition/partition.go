@@ -44,10 +44,10 @@ type Options struct {
 	Follow bool
 }
 
-// ErrKind is returned by OpenOrigin for the store of a replica, and by OpenCopy for a store with its own log.
+// ErrKind is returned by OpenOrigin for the store of a replica, and by OpenReplica for a store with its own log.
 var ErrKind = errors.New("the store belongs to another kind of partition (replica or origin)")
 
-// Partition is one application's log, state and index: the part that an [Origin] and a [Copy] share. Its methods are safe for concurrent use.
+// Partition is one application's log, state and index: the part that an [Origin] and a [Replica] share. Its methods are safe for concurrent use.
 type Partition struct {
 	side  side
 	o     Options
@@ -80,7 +80,7 @@ type Partition struct {
 	tickets map[uint64][]fold.Verdict // verdicts that calls wait for, by the first entry of each; guarded by waiting
 }
 
-// side is the part of a partition that depends on its kind: the [Origin] or the [Copy] that contains it.
+// side is the part of a partition that depends on its kind: the [Origin] or the [Replica] that contains it.
 type side interface {
 	// foldRun folds entries of the log or outbox and makes their effect visible in one batch. The batch needs no sync: if a crash undoes it,
 	// the synced log is folded again. The caller holds folding.
@@ -147,9 +147,9 @@ func (p *Partition) foldRest() error {
 // Rules returns the newest known version of the fold's rules.
 func (p *Partition) Rules() uint32 { return p.o.Rules }
 
-// Owns reports whether this partition does the work that an operation requests, a download or a training. An origin does all of it; a
+// IsResponsible reports whether this partition does the work that an operation requests, a download or a training. An origin does all of it; a
 // replica does the work that the writers in its outbox requested.
-func (p *Partition) Owns(dot log.Dot) bool { return p.side.owns(dot.Writer) }
+func (p *Partition) IsResponsible(dot log.Dot) bool { return p.side.owns(dot.Writer) }
 
 // MadeBy reports whether this process or, as far as the store shows it, an earlier one on this store has made the operations of a writer: an
 // origin knows its last writers, and the sites that version 0.1.0 used, and a replica those with operations in its outbox.
@@ -216,9 +216,9 @@ func (p *Partition) Header() (catalog.Header, error) {
 // operations.
 func (v *View) Seq() uint64 { return v.seq }
 
-// Moves counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq may
+// Generation counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq may
 // stay the same although one of its operations got another verdict.
-func (v *View) Moves() uint64 { return v.moves }
+func (v *View) Generation() uint64 { return v.moves }
 
 // Close releases the view.
 func (v *View) Close() error {

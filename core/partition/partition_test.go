@@ -39,7 +39,7 @@ func opening() log.Epoch {
 // open opens an origin whose log begins with the test's operations, since the first rules need no entry.
 func open(t testing.TB, store kv.Store) *partition.Origin {
 	t.Helper()
-	return openAs(t, store, opening(), fold.First)
+	return openAs(t, store, opening(), fold.FirstVersion)
 }
 
 func openAs(t testing.TB, store kv.Store, opening log.Epoch, rules uint32) *partition.Origin {

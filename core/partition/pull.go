@@ -35,7 +35,7 @@ type OpVerdict struct {
 // The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows the
 // entries. Errors: ErrCursor, ErrChain, kv.ErrFull unless all entries only delete, and others of kv. After an error the state is
 // unchanged.
-func (p *Copy) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
+func (p *Replica) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -81,12 +81,12 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 }
 
 // pull is Pull under its lock.
-func (p *Copy) pull(r *Run) ([]OpVerdict, error) {
+func (p *Replica) pull(r *Run) ([]OpVerdict, error) {
 	cursor, err := r.check(p.cursor)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(r.Entries, func(e log.Entry) bool { return !log.Deletes(e.Op.Body) }) {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(r.Entries, func(e log.Entry) bool { return !log.OnlyDeletes(e.Op.Body) }) {
 		return nil, err
 	}
 	m := p.newMix()
@@ -117,7 +117,7 @@ func (m *pullBatch) noteNewDerived(batch *kv.Batch) error {
 	all, _ := p.o.App.Range()
 	for op := range batch.Each {
 		key, ours := bytes.CutPrefix(op.Key, all)
-		if !ours || op.Kind != kv.KindPut || !catalog.DerivedTable(key) {
+		if !ours || op.Kind != kv.KindPut || !catalog.IsDerivedKey(key) {
 			continue
 		}
 		have, err := kv.Find(p.o.Store, op.Key)
@@ -148,7 +148,7 @@ func replay(w kv.Writer, b *kv.Batch) {
 // pullBatch builds the batch of a Pull. It undoes the pending operations, folds the entries, and folds the operations that are still
 // pending again.
 type pullBatch struct {
-	p         *Copy
+	p         *Replica
 	note      replicaState
 	undone    bool            // some pending operation was undone
 	ords      map[uint32]bool // ordinals of inputs that may have changed
@@ -167,7 +167,7 @@ type pullBatch struct {
 	adopted     []fold.Change   // inputs that came while blank, instead of ords
 }
 
-func (p *Copy) newMix() *pullBatch {
+func (p *Replica) newMix() *pullBatch {
 	p.tx.Reset(p.o.Store)
 	m := &pullBatch{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replicaState}
 	m.note.confirmed = slices.Clone(m.note.confirmed)
@@ -240,7 +240,7 @@ func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own ma
 
 // Disown lists the pending operations of a writer, starting at one of them, as conflicts with their content, since the log has others by these
 // names. They are no longer pending, and the next operation has another writer. Errors: those of kv. After an error the state is unchanged.
-func (p *Copy) Disown(from log.Dot) error {
+func (p *Replica) Disown(from log.Dot) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
@@ -299,10 +299,10 @@ func scheduleCleanup(w kv.Writer, app catalog.AppID, body log.Body) {
 	switch b := body.(type) {
 	case *log.InputCreate:
 		if !b.Blob.IsZero() {
-			catalog.OwePicture(w, app, b.Blob, b.Crop)
+			catalog.SchedulePictureCleanup(w, app, b.Blob, b.Crop)
 		}
 	case *log.VersionResult:
-		catalog.OweObjects(w, app)
+		catalog.ScheduleObjectCleanup(w, app)
 	}
 }
 
@@ -408,7 +408,7 @@ func (m *pullBatch) net(pending fold.Outcome) (changes, watched fold.Outcome, er
 		}
 	}
 	for _, ord := range slices.Sorted(maps.Keys(m.ords)) {
-		was, is, differ, err := catalog.Differ(before, after, ord)
+		was, is, differ, err := catalog.DiffInput(before, after, ord)
 		if err != nil {
 			return changes, watched, err
 		}
@@ -464,7 +464,7 @@ func (m *pullBatch) noteIndexable(r catalog.Reader, changes []fold.Change) error
 			indexed[ordOf(c)] = true
 		}
 	}
-	return catalog.Derives(r, m.derivedKeys, func(ord uint32) {
+	return catalog.InputsOfDerived(r, m.derivedKeys, func(ord uint32) {
 		if !indexed[ord] {
 			m.derived[ord] = true
 		}

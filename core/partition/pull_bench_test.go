@@ -59,9 +59,9 @@ func BenchmarkPull(b *testing.B) {
 
 // readyToPull returns a replica with some pending operations.
 func readyToPull(b *testing.B, store kv.Store, pending int) *testReplica {
-	p, err := partition.OpenCopy(partition.Options{
+	p, err := partition.OpenReplica(partition.Options{
 		Store: store, App: app, Clock: clock, Index: &index.Options{Space: plainSpace}, Epoch: opening(),
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func readyToPull(b *testing.B, store kv.Store, pending int) *testReplica {
 			b.Fatal(err)
 		}
 	}
-	return &testReplica{store: store, Copy: p}
+	return &testReplica{store: store, Replica: p}
 }
 
 // BenchmarkRebase measures a replica with an index that installs a snapshot of 20,000 inputs, without and with derived records.

@@ -20,13 +20,13 @@ import (
 // Local operations between the confirmed ones and those that the snapshot contains got their verdicts in skipped entries. If the snapshot
 // lacks the effect of one, Rebase stores it as a conflict with the verdict of folding it again.
 //
-// If the snapshot differs by more than Replica.Batch bytes, Rebase needs several batches. Until the last batch, views show the previous
+// If the snapshot differs by more than ReplicaOptions.BatchBytes, Rebase needs several batches. Until the last batch, views show the previous
 // state. If the process ends, or the store fails, in between, the replica is empty, keeps its pending operations, and installs a snapshot
 // again.
 //
 // Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, and those of kv. Except
 // after errors of kv, the state is unchanged then.
-func (p *Copy) Rebase(ctx context.Context, s Snapshot) error {
+func (p *Replica) Rebase(ctx context.Context, s Snapshot) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -47,11 +47,11 @@ func (p *Copy) Rebase(ctx context.Context, s Snapshot) error {
 		err = m.install(ctx, &s)
 	}
 	if err == nil {
-		catalog.OweDerived(p.tx, p.o.App)
+		catalog.ScheduleDerivedCleanup(p.tx, p.o.App)
 		err = m.finish()
 	}
 	if err == nil && m.other && p.index != nil {
-		p.index.Forget()
+		p.index.DropCaches()
 	}
 	p.forget() // cached facts of the previous state are invalid
 	if err != nil {
@@ -135,7 +135,7 @@ func (m *pullBatch) differ(s *Snapshot) error {
 			err = a.Keys(pairs)
 		}
 		if err == nil && !m.blank { // otherwise the index gets the records with their inputs
-			err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
+			err = catalog.InputsOfDerived(state, pairs, func(ord uint32) { m.derived[ord] = true })
 		}
 		if err == nil && m.large && len(m.p.tx.Batch().Bytes()) > m.p.batch {
 			err = m.flush()
@@ -164,7 +164,7 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 // verify checks the chunks that adopt will read, and the state in them against its digest. It returns the number of the chunks with the state.
 // Derived records follow the state, also in the last one of these chunks.
 func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (states int, err error) {
-	digest := fold.NewSummer()
+	digest := fold.NewDigester()
 	var h catalog.Header
 	for i := range s.Chunks {
 		if err := ctx.Err(); err != nil {
@@ -176,11 +176,11 @@ func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (states int, err er
 		data, err := s.Read(i)
 		if err == nil {
 			err = Unpack(data, func(key, value []byte) bool {
-				if catalog.StateTable(key) {
+				if catalog.IsStateKey(key) {
 					digest.Add(key, value)
 					states = i + 1
 				}
-				if catalog.IsHeader(key) {
+				if catalog.IsHeaderKey(key) {
 					h, err = catalog.DecodeHeader(value)
 				}
 				return err == nil
@@ -321,7 +321,7 @@ func (m *pullBatch) targets(s *Snapshot) (made map[uint64]log.HLC, err error) {
 // findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect. It folds the
 // operation again over the snapshot's state, without changing that state.
 func (m *pullBatch) findVerdict(op log.Op) error {
-	if _, feedback := op.Body.(*log.Feedback); feedback || log.Deletes(op.Body) {
+	if _, feedback := op.Body.(*log.Feedback); feedback || log.OnlyDeletes(op.Body) {
 		return nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p
@@ -365,7 +365,7 @@ func appends(body log.Body) bool {
 // changes reports whether a batch changes any record other than the position of the fold.
 func (m *pullBatch) changes(b *kv.Batch) (bool, error) {
 	for _, op := range operations(b) {
-		if catalog.Position(m.p.o.App, op.Key) {
+		if catalog.IsPositionKey(m.p.o.App, op.Key) {
 			continue
 		}
 		have, err := kv.Find(m.p.tx, op.Key)

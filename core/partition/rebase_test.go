@@ -49,7 +49,7 @@ func TestUnrelatedRunsChangeNothing(t *testing.T) {
 	submit(t, origin, create("a"), create("b"), create("c"))
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 1)
-	submit(t, c.Copy, create("mine"))
+	submit(t, c.Replica, create("mine"))
 	for name, x := range map[string]struct {
 		want error
 		edit func(r *partition.Run)
@@ -82,15 +82,15 @@ func TestUnrelatedRunsChangeNothing(t *testing.T) {
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
 	c := w.reopen(&testReplica{store: kvtest.OrLate(t, memkv.New()), limit: 3})
-	submit(t, c.Copy, create("a"), create("b"))
+	submit(t, c.Replica, create("a"), create("b"))
 	bodies := []log.Body{create("c"), create("d")}
 	if _, err := c.Submit(context.Background(), "key", bodies, nil); !errors.Is(err, partition.ErrOutbox) {
 		t.Errorf("a full outbox: %v", err)
 	}
-	submit(t, c.Copy, create("c"))
+	submit(t, c.Replica, create("c"))
 	c.push(t, w.origin, 2)
 	c.pull(t, w.origin, 9)
-	submit(t, c.Copy, create("d"))
+	submit(t, c.Replica, create("d"))
 	c.check(t, w.origin)
 }
 
@@ -102,7 +102,7 @@ func TestRefusedDeletionOfAllRestoresInputs(t *testing.T) {
 	}
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 20)
-	submit(t, c.Copy, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
+	submit(t, c.Replica, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
 	c.check(t, origin)
 	c.pull(t, origin, 5)
 	c.check(t, origin)
@@ -142,8 +142,8 @@ func TestSnapshotWithoutVerdicts(t *testing.T) {
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 9)
 	name := "renamed"
-	model := log.Dot{Writer: submit(t, c.Copy, create("mine"))[0].Dot.Writer, Seq: 6}
-	submit(t, c.Copy,
+	model := log.Dot{Writer: submit(t, c.Replica, create("mine"))[0].Dot.Writer, Seq: 6}
+	submit(t, c.Replica,
 		create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: theirs[1].Dot},
 		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: model, Name: &name}, &log.Feedback{JSON: []byte("1")},
 		&log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"a"}, Action: log.MetaAppend, JSON: []byte("[1]")}}},
@@ -181,7 +181,7 @@ func TestRestoredOrigin(t *testing.T) {
 		origin := open(t, kvtest.OrLate(t, memkv.New()))
 		c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 		for i := range 4 {
-			submit(t, c.Copy, create(fmt.Sprint(i)))
+			submit(t, c.Replica, create(fmt.Sprint(i)))
 		}
 		c.push(t, origin, 9)
 		r := run(t, origin, c.Cursor(), 2)
@@ -221,7 +221,7 @@ func TestDamagedSnapshots(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	large(t, origin, 0, 3000)
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
-	submit(t, c.Copy, create("mine"))
+	submit(t, c.Replica, create("mine"))
 	x, chunks := export(t, origin, [32]byte{})
 	if len(chunks) < 3 {
 		t.Fatalf("%d chunks", len(chunks))

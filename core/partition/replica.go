@@ -19,14 +19,14 @@ var ErrCursor = errors.New("entries do not start at the cursor")
 // ErrChain is returned by Pull for a run from a different log than the one pulled so far.
 var ErrChain = errors.New("the log is a different one")
 
-// Replica is the settings of a [Copy].
-type Replica struct {
-	Limit uint64 // local operations that may wait for the origin; 0 means 10,000
-	Batch int    // approximate bytes of a batch while a snapshot is installed; 0 means 8 MiB
-	Keep  uint64 // bytes of pulled entries that are stored for an origin that is restored from a backup; 0 means 32 MiB
+// ReplicaOptions are the settings of a [Replica].
+type ReplicaOptions struct {
+	MaxPending uint64 // local operations that may wait for the origin; 0 means 10,000
+	BatchBytes int    // approximate bytes of a batch while a snapshot is installed; 0 means 8 MiB
+	KeepBytes  uint64 // bytes of pulled entries that are stored for an origin that is restored from a backup; 0 means 32 MiB
 }
 
-// defaultLimit is the default of Replica.Limit, the maximum number of pending operations.
+// defaultLimit is the default of ReplicaOptions.MaxPending, the maximum number of pending operations.
 const defaultLimit = 10_000
 
 // Cursor is the place in the log up to which a replica has pulled. An empty replica has the zero Cursor.
@@ -47,8 +47,8 @@ type Conflict struct {
 	ID      string       `wire:"7"` // ID of the thing that the operation names by its dot, perhaps deleted; empty: none, or never here
 }
 
-// Copy is a partition that is a replica: it pulls the log of an [Origin], and its own operations wait in an outbox.
-type Copy struct {
+// Replica is a partition that is a replica: it pulls the log of an [Origin], and its own operations wait in an outbox.
+type Replica struct {
 	*Partition
 	limit        uint64
 	batch        int
@@ -108,17 +108,17 @@ func readPlace(r kv.Reader, app catalog.AppID) (n replicaState, err error) {
 		n.converted = true
 		return n, err
 	}
-	confirmed, err := catalog.Read(catalog.Before(r, app), app).SiteSeq(n.site)
+	confirmed, err := catalog.Read(catalog.WithoutPending(r, app), app).SiteSeq(n.site)
 	n.convert(confirmed)
 	return n, err
 }
 
-// OpenCopy opens a replica, and folds the operations of its outbox that the state lacks. Errors: ErrKind for a store with its own log,
+// OpenReplica opens a replica, and folds the operations of its outbox that the state lacks. Errors: ErrKind for a store with its own log,
 // fold.ErrNewer and those of kv.
-func OpenCopy(o Options, r Replica) (*Copy, error) {
+func OpenReplica(o Options, r ReplicaOptions) (*Replica, error) {
 	o.Quota = nil
-	p := &Copy{
-		Partition: newPartition(o), limit: cmp.Or(r.Limit, defaultLimit), batch: cmp.Or(r.Batch, defaultBatch), keepLimit: cmp.Or(r.Keep, defaultKeep),
+	p := &Replica{
+		Partition: newPartition(o), limit: cmp.Or(r.MaxPending, defaultLimit), batch: cmp.Or(r.BatchBytes, defaultBatch), keepLimit: cmp.Or(r.KeepBytes, defaultKeep),
 	}
 	p.side, p.pending = p, fold.NewPending(p.o.App, p.o.Rules)
 	if err := p.open(); err != nil {
@@ -127,7 +127,7 @@ func OpenCopy(o Options, r Replica) (*Copy, error) {
 	return p, nil
 }
 
-func (p *Copy) open() (err error) {
+func (p *Replica) open() (err error) {
 	p.replicaState, err = readPlace(p.o.Store, p.o.App)
 	isNew := isMissing(err)
 	if err != nil && !isNew {
@@ -169,38 +169,38 @@ func (p *Copy) open() (err error) {
 }
 
 // place returns the replica's place in the log.
-func (p *Copy) place() replicaState {
+func (p *Replica) place() replicaState {
 	defer p.locks.take(reading).unlock()
 	return p.replicaState
 }
 
 // forget drops the cached facts of both folds about a batch that was not written.
-func (p *Copy) forget() {
+func (p *Replica) forget() {
 	p.Partition.forget()
 	p.pending = fold.NewPending(p.o.App, p.o.Rules)
 }
 
 // tidies implements [side].
-func (p *Copy) tidies() (bool, error) {
+func (p *Replica) tidies() (bool, error) {
 	if p.confirmed.after(p.log.Floor()-1) <= p.seq {
 		return false, nil // the deletions of pending operations may be undone
 	}
 	if p.cursor.Seq > 0 {
 		return true, nil
 	}
-	waits, err := kv.Some(p.o.Store, p.o.App.LocalKey(placedNote)) // for the rest of a snapshot
+	waits, err := kv.AnyWithPrefix(p.o.Store, p.o.App.LocalKey(placedNote)) // for the rest of a snapshot
 	return !waits, err
 }
 
 // step implements [side].
-func (p *Copy) step(context.Context, time.Time) error { return nil }
+func (p *Replica) step(context.Context, time.Time) error { return nil }
 
 // Cursor returns the place in the log up to which a replica has pulled.
-func (p *Copy) Cursor() Cursor { return p.place().cursor }
+func (p *Replica) Cursor() Cursor { return p.place().cursor }
 
 // ReadConfirmed calls do with the state of the log up to the cursor, without pending operations, for digests and exports. r is valid until
 // do returns.
-func (p *Copy) ReadConfirmed(do func(r kv.Reader) error) error {
+func (p *Replica) ReadConfirmed(do func(r kv.Reader) error) error {
 	v := p.View()
-	return errors.Join(do(catalog.Before(v.snapshot, p.o.App)), v.Close())
+	return errors.Join(do(catalog.WithoutPending(v.snapshot, p.o.App)), v.Close())
 }

@@ -102,7 +102,7 @@ func until(stop chan struct{}) bool {
 // writeUntil submits random operations until the test stops it.
 func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 	for until(stop) {
-		w.write(u.testReplica.Copy, u.by, &u.testReplica.last)
+		w.write(u.testReplica.Replica, u.by, &u.testReplica.last)
 		last, _ := u.Outbox()
 		u.acknowledged.Store(last)
 		if w.IntN(4) == 0 {
@@ -145,6 +145,6 @@ func goOn(w *copies, c *testReplica, head uint64) {
 		w.Errorf("Submit after a crash: %+v, %v", v, err)
 	}
 	c.check(w, w.origin)
-	steps(w, c.Copy)
+	steps(w, c.Replica)
 	c.check(w, w.origin)
 }

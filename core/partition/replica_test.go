@@ -22,7 +22,7 @@ import (
 // testReplica is a replica with its store.
 type testReplica struct {
 	store kv.Store
-	*partition.Copy
+	*partition.Replica
 	by    string         // account of its operations
 	last  partition.Span // its last operations, if this process made them
 	sent  uint64         // position of the last own operation that was pushed
@@ -35,13 +35,13 @@ var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "
 
 func openReplica(t testing.TB, store kv.Store) *testReplica {
 	t.Helper()
-	p, err := partition.OpenCopy(partition.Options{
+	p, err := partition.OpenReplica(partition.Options{
 		Store: store, App: app, Clock: clock, Epoch: opening(), Index: &index.Options{Space: plainSpace},
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testReplica{store: store, Copy: p}
+	return &testReplica{store: store, Replica: p}
 }
 
 // run returns the next entries of a log for a replica, at most n.
@@ -92,10 +92,10 @@ func (c *testReplica) pull(t testing.TB, of *partition.Origin, n int) (all []par
 func (c *testReplica) push(t tb, to *partition.Origin, n int) {
 	t.Helper()
 	pending := c.waiting(t, c.sent, n)
-	err := send(c.Copy, to, pending, partition.Offer{})
+	err := send(c.Replica, to, pending, partition.Offer{})
 	if errors.Is(err, partition.ErrSequence) { // the outbox dropped the operations before them, or a horizon dropped their names
 		pending = c.waiting(t, 0, n)
-		err = send(c.Copy, to, pending, partition.Offer{Gap: true})
+		err = send(c.Replica, to, pending, partition.Offer{Gap: true})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func (c *testReplica) push(t tb, to *partition.Origin, n int) {
 
 // send sends operations in a replica's outbox as sessions do: those of one writer after those of another, with the clock of the operation
 // before them, as far as the outbox still has that.
-func send(p *partition.Copy, to *partition.Origin, pending []log.Entry, o partition.Offer) error {
+func send(p *partition.Replica, to *partition.Origin, pending []log.Entry, o partition.Offer) error {
 	for len(pending) > 0 {
 		first := pending[0]
 		o.Before, o.Ops = 0, nil
@@ -244,7 +244,7 @@ func TestReplica(t *testing.T) {
 	a := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	dot := submit(t, origin, create("one"))[0].Dot
 	a.check(t, origin)
-	if v := submit(t, a.Copy, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
+	if v := submit(t, a.Replica, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
 		t.Errorf("pending create: %+v", v)
 	}
 	submit(t, origin, create("both"))
@@ -253,7 +253,7 @@ func TestReplica(t *testing.T) {
 		t.Errorf("told %v", verdicts)
 	}
 	a.check(t, origin)
-	submit(t, a.Copy, &log.InputDelete{Input: dot}, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "x", Value: log.True}}})
+	submit(t, a.Replica, &log.InputDelete{Input: dot}, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "x", Value: log.True}}})
 	a.check(t, origin)
 	a.push(t, origin, 2)
 	a.check(t, origin)
@@ -310,7 +310,7 @@ func TestPullIntoFullStore(t *testing.T) {
 		t.Errorf("a snapshot to a full store: %v, %d batches, want ErrFull and none", err, store.applied.Load()-before)
 	}
 	c.check(t, origin)
-	submit(t, c.Copy, &log.InputDelete{Input: a.Dot})
+	submit(t, c.Replica, &log.InputDelete{Input: a.Dot})
 	store.set(&store.room, nil)
 	c.pull(t, origin, 1)
 	store.set(&store.room, kv.ErrFull)
@@ -357,7 +357,7 @@ func (c *testReplica) checkConfirmed(t tb, pending []log.Entry) {
 func TestOperationSentAgain(t *testing.T) {
 	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
-	submit(t, c.Copy, create("a"))
+	submit(t, c.Replica, create("a"))
 	c.push(t, origin, 9)
 	submit(t, origin, create("b"), &log.Horizon{At: now() + 100})
 	c.sent = 0
@@ -374,12 +374,12 @@ func TestOperationSentAgain(t *testing.T) {
 // TestStoreOpensOnlyAsItsKind checks that a store opens only as what it is: with its own log, or as a replica.
 func TestStoreOpensOnlyAsItsKind(t *testing.T) {
 	replica, log := kvtest.OrLate(t, memkv.New()), memkv.New()
-	submit(t, openReplica(t, replica).Copy, create("before the first contact"))
+	submit(t, openReplica(t, replica).Replica, create("before the first contact"))
 	submit(t, open(t, log), create("x"))
 	if _, err := partition.OpenOrigin(partition.Options{Store: replica, App: app, Clock: clock}); !errors.Is(err, partition.ErrKind) {
 		t.Errorf("a replica as a log: %v, want ErrKind", err)
 	}
-	if _, err := partition.OpenCopy(partition.Options{Store: log, App: app, Clock: clock}, partition.Replica{}); !errors.Is(err, partition.ErrKind) {
+	if _, err := partition.OpenReplica(partition.Options{Store: log, App: app, Clock: clock}, partition.ReplicaOptions{}); !errors.Is(err, partition.ErrKind) {
 		t.Errorf("a log as a replica: %v, want ErrKind", err)
 	}
 }

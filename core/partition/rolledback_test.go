@@ -142,7 +142,7 @@ func TestRolledBackTwice(t *testing.T) {
 	pullSealed(t, before, origin)
 
 	var p *partition.Origin
-	back := func(name byte, id string, from *partition.Copy) {
+	back := func(name byte, id string, from *partition.Replica) {
 		t.Helper()
 		now := func() time.Time { return clock().Add(time.Duration(name) * time.Second) }
 		var err error
@@ -184,18 +184,18 @@ func TestRestoredTwice(t *testing.T) {
 	dots := submit(t, origin, create("a"), create("b"))
 	submit(t, origin, &log.InputDelete{Input: dots[0].Dot})
 	follower, away := openReplica(t, kvtest.OrLate(t, memkv.New())), openNamed(t, memkv.New(), 2)
-	pullSealed(t, follower.Copy, origin)
+	pullSealed(t, follower.Replica, origin)
 	pullSealed(t, away, origin)
 
 	first := openRestored(t, image, 5)
 	submit(t, first, create("c"))
-	giveBack(t, follower.Copy, first)
+	giveBack(t, follower.Replica, first)
 	submit(t, first, create("d"))
-	keepSealed(t, follower.Copy, first, 0)
+	keepSealed(t, follower.Replica, first, 0)
 	rebase(t, follower, first)
 	second := openRestored(t, image, 6)
 	submit(t, second, create("e"))
-	for i, r := range []*partition.Copy{away, follower.Copy, away, follower.Copy} {
+	for i, r := range []*partition.Replica{away, follower.Replica, away, follower.Replica} {
 		c := r.Cursor()
 		if has, err := second.HasPlace(log.Mark{Epoch: c.Epoch, To: c.Seq}, c.Chain); has || err != nil {
 			t.Errorf("replica %d: the log has its place: %v, %v", i, has, err)
@@ -376,7 +376,7 @@ func TestReusedNamesAtOrigin(t *testing.T) {
 				want = "[old a new c after]"
 			}
 			if draws {
-				second.Draw(log.Epoch{4})
+				second.SetOpening(log.Epoch{4})
 				between = "between"
 				writers[submit(t, second, create(between))[0].Dot.Writer] = true
 				want = strings.NewReplacer("a b", "a between b", "new c", "new between c").Replace(want)

@@ -46,9 +46,9 @@ func TestRules(t *testing.T) {
 		}
 		return p
 	}
-	p := must(partition.OpenOrigin(knows(store, app, fold.First)))
+	p := must(partition.OpenOrigin(knows(store, app, fold.FirstVersion)))
 	submit(t, p, create("a"))
-	if got := rulesIn(t, p); p.Rules() != fold.First || len(got) != 0 {
+	if got := rulesIn(t, p); p.Rules() != fold.FirstVersion || len(got) != 0 {
 		t.Errorf("rules %d, said at %v", p.Rules(), got)
 	}
 	for range 2 {
@@ -76,13 +76,13 @@ func TestRules(t *testing.T) {
 // continues from there.
 func TestRulesStop(t *testing.T) {
 	at := kvtest.OrLate(t, memkv.New())
-	origin, err := partition.OpenOrigin(knows(at, app, fold.First))
+	origin, err := partition.OpenOrigin(knows(at, app, fold.FirstVersion))
 	if err != nil {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"))
 	store := kvtest.OrLate(t, memkv.New())
-	p, err := partition.OpenCopy(knows(store, app, 0), partition.Replica{})
+	p, err := partition.OpenReplica(knows(store, app, 0), partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestRulesStop(t *testing.T) {
 	if last, settled := p.Outbox(); p.Cursor() != before || last != 3 || settled != 0 {
 		t.Errorf("cursor %+v, was %+v; %d operations, %d confirmed", p.Cursor(), before, last, settled)
 	}
-	if p, err = partition.OpenCopy(knows(store, app, newer), partition.Replica{}); err != nil {
+	if p, err = partition.OpenReplica(knows(store, app, newer), partition.ReplicaOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 99)); err != nil || p.Cursor().Seq != 3 {

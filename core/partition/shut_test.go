@@ -76,7 +76,7 @@ func TestShutdownAnswersWriters(t *testing.T) {
 		for name, err := range map[string]error{
 			"Step":     stepped,
 			"Analysed": p.AddDerived(nil, func(kv.Writer, []catalog.Input) {}),
-			"Forget":   p.Forget([32]byte{1}),
+			"Forget":   p.ForgetBase([32]byte{1}),
 			"Tidy":     p.Tidy(func(*kv.Overlay) error { return nil }),
 			"Redact":   p.Redact(1, func(log.Body) bool { return true }),
 		} {

@@ -91,13 +91,13 @@ func (x *Export) list(l *log.Store) (err error) {
 	if x.Chain, err = l.Chain(h.Seq); err != nil {
 		return err
 	}
-	digest := fold.NewSummer()
+	digest := fold.NewDigester()
 	c := cutter{done: func(start, data []byte) {
 		x.starts = append(x.starts, start)
 		x.Chunks = append(x.Chunks, Chunk{Hash: blob.Sum(data), Size: uint64(len(data))})
 	}}
 	err = x.view.CopyTables(x.base, nil, func(key, value []byte) bool {
-		if catalog.StateTable(key) {
+		if catalog.IsStateKey(key) {
 			digest.Add(key, value)
 		}
 		c.add(key, value)
@@ -190,7 +190,7 @@ func Unpack(chunk []byte, yield func(key, value []byte) bool) error {
 		if key, chunk, ok = cutPart(chunk); ok {
 			value, chunk, ok = cutPart(chunk)
 		}
-		if !ok || !catalog.StateTable(key) && !catalog.DerivedTable(key) {
+		if !ok || !catalog.IsStateKey(key) && !catalog.IsDerivedKey(key) {
 			return fmt.Errorf("malformed: %w", ErrChunk)
 		}
 		if !yield(key, value) {

@@ -121,7 +121,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("state %x, listed %x, want %x", got, x.Digest, want)
 	}
 	chain, err := p.Log().Chain(4001)
-	if err != nil || x.Seq != 4001 || x.Chain != chain || x.Epoch != p.Opening() || x.Fold != fold.First {
+	if err != nil || x.Seq != 4001 || x.Chain != chain || x.Epoch != p.Opening() || x.Fold != fold.FirstVersion {
 		t.Errorf("snapshot of entry %d, epoch %x, chain %x, rules %d; %v", x.Seq, x.Epoch, x.Chain, x.Fold, err)
 	}
 	derived := 0
@@ -163,7 +163,7 @@ func TestExportOmitsDerivedRecords(t *testing.T) {
 		for _, c := range chunks {
 			if err := partition.Unpack(c, func(key, _ []byte) bool {
 				keys++
-				if catalog.DerivedTable(key) {
+				if catalog.IsDerivedKey(key) {
 					derived++
 				}
 				return true

@@ -69,7 +69,7 @@ func (p *Partition) stepTidy() (more bool, err error) {
 		return false, err
 	}
 	if p.tx.Batch().Len() > 0 { // data that came by a commit are deleted by a commit
-		if err := kv.Sync(p.o.Store, p.tx.Batch()); err != nil {
+		if err := kv.CommitAndWait(p.o.Store, p.tx.Batch()); err != nil {
 			return false, err
 		}
 	}
@@ -126,10 +126,10 @@ func existing(state catalog.Reader, dots []log.Dot) (inputs []catalog.Input, err
 	return inputs, nil
 }
 
-// Forget marks the derived records of a base model for deletion by the next Steps.
-func (p *Partition) Forget(base [32]byte) error {
+// ForgetBase marks the derived records of a base model for deletion by the next Steps.
+func (p *Partition) ForgetBase(base [32]byte) error {
 	return p.Tidy(func(tx *kv.Overlay) error {
-		catalog.OweBase(tx, p.o.App, base)
+		catalog.ScheduleBaseCleanup(tx, p.o.App, base)
 		p.cleanupDue = true
 		return nil
 	})
@@ -146,5 +146,5 @@ func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	if err := do(p.tx); err != nil {
 		return err
 	}
-	return kv.Sync(p.o.Store, p.tx.Batch())
+	return kv.CommitAndWait(p.o.Store, p.tx.Batch())
 }

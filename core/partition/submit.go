@@ -69,7 +69,7 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if err := p.whyClosed(); err != nil {
 		return 0, span, nil, nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(bodies, func(b log.Body) bool { return !log.Deletes(b) }) {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(bodies, func(b log.Body) bool { return !log.OnlyDeletes(b) }) {
 		return 0, span, nil, nil, err
 	}
 	if slices.ContainsFunc(bodies, fold.LacksNames) {

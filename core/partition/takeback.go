@@ -43,10 +43,10 @@ func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refu
 // Opening returns the epoch with which the log appends entries now.
 func (p *Origin) Opening() log.Epoch { return p.log.Opening() }
 
-// Draw gives the log another opening: its next entries have another epoch. The next operation has another writer, too.
-func (p *Origin) Draw(e log.Epoch) {
+// SetOpening gives the log another opening: its next entries have another epoch. The next operation has another writer, too.
+func (p *Origin) SetOpening(e log.Epoch) {
 	defer p.locks.take(appending).unlock()
-	p.log.Draw(e)
+	p.log.SetOpening(e)
 	p.o.Epoch = e
 	p.spoil(p.own.writer)
 }
@@ -105,7 +105,7 @@ func (p *Origin) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait 
 	if err := p.o.Store.Room(); err != nil {
 		return 0, nil, err
 	}
-	if err := p.log.Settle(); err != nil { // verdicts need all of the log
+	if err := p.log.WaitDurable(); err != nil { // verdicts need all of the log
 		return 0, nil, err
 	}
 	if err := p.foldTo(p.log.LastSeq()); err != nil {
@@ -134,7 +134,7 @@ func (p *Origin) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait 
 		if batch.Len() == 0 {
 			return p.log.LastSeq(), func() error { return nil }, nil
 		}
-		return p.log.LastSeq(), func() error { return nil }, kv.Sync(p.o.Store, batch) // the next Back reads it
+		return p.log.LastSeq(), func() error { return nil }, kv.CommitAndWait(p.o.Store, batch) // the next Back reads it
 	}
 	if _, wait, err = p.log.Append(t.ops, batch); err != nil {
 		return 0, nil, err
@@ -320,7 +320,7 @@ func (t *taking) note(b *kv.Batch) error {
 		c := &t.lost[i]
 		if c.Verdict.Detail != lostFor+usedName.Detail { // otherwise another thing has the name
 			var err error
-			if c.ID, err = p.NameOf(c.Op.Body); err != nil {
+			if c.ID, err = p.SubjectID(c.Op.Body); err != nil {
 				return err
 			}
 		}
@@ -345,7 +345,7 @@ func (p *Origin) openSeal() error {
 		key = p.o.Secret[:]
 		var b kv.Batch
 		b.Put(p.o.App.LocalKey(sealName), key)
-		if err = kv.Sync(p.o.Store, &b); errors.Is(err, kv.ErrFull) { // the next opening creates the key
+		if err = kv.CommitAndWait(p.o.Store, &b); errors.Is(err, kv.ErrFull) { // the next opening creates the key
 			return nil
 		}
 	}

@@ -18,9 +18,9 @@ import (
 )
 
 // openNamed opens a replica's store. Openings with the same name draw the same writer.
-func openNamed(t testing.TB, store kv.Store, name byte) *partition.Copy {
+func openNamed(t testing.TB, store kv.Store, name byte) *partition.Replica {
 	t.Helper()
-	p, err := partition.OpenCopy(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{name}}, partition.Replica{})
+	p, err := partition.OpenReplica(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{name}}, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func imageOf(t testing.TB, store kv.Store) kv.Store {
 }
 
 // sendAllPending pushes what is pending at a replica.
-func sendAllPending(t testing.TB, p *partition.Copy, to *partition.Origin) {
+func sendAllPending(t testing.TB, p *partition.Replica, to *partition.Origin) {
 	t.Helper()
-	(&testReplica{Copy: p}).push(t, to, 1<<30)
+	(&testReplica{Replica: p}).push(t, to, 1<<30)
 }
 
 // sealing opens an origin whose log has seals.
@@ -91,7 +91,7 @@ func sealedRuns(t testing.TB, origin *partition.Origin, after uint64) (runs []pa
 }
 
 // pullSealed pulls all that an origin has.
-func pullSealed(t testing.TB, p *partition.Copy, origin *partition.Origin) {
+func pullSealed(t testing.TB, p *partition.Replica, origin *partition.Origin) {
 	t.Helper()
 	for _, r := range sealedRuns(t, origin, p.Cursor().Seq) {
 		if _, err := p.Pull(t.Context(), r); err != nil {
@@ -101,7 +101,7 @@ func pullSealed(t testing.TB, p *partition.Copy, origin *partition.Origin) {
 }
 
 // framesOf returns the frames that a replica keeps, with their numbers.
-func framesOf(t testing.TB, p *partition.Copy) (frames []partition.Frame, numbers []uint64) {
+func framesOf(t testing.TB, p *partition.Replica) (frames []partition.Frame, numbers []uint64) {
 	t.Helper()
 	err := p.KeptAfter(0, func(n uint64, f partition.Frame) bool {
 		frames, numbers = append(frames, f), append(numbers, n)
@@ -131,7 +131,7 @@ func takeBack(t testing.TB, p *partition.Origin, frames []partition.Frame, missi
 }
 
 // giveBack has a replica give back what a log may lack, as in a session: the frames after the last entry that both have.
-func giveBack(t testing.TB, r *partition.Copy, to *partition.Origin) {
+func giveBack(t testing.TB, r *partition.Replica, to *partition.Origin) {
 	t.Helper()
 	have, chain, err := to.Common(r.Kept())
 	if err != nil {
@@ -383,7 +383,7 @@ func TestTakeBackDeleted(t *testing.T) {
 		after := openNamed(t, kvtest.OrLate(t, memkv.New()), 3)
 		pullSealed(t, after, origin)
 
-		back := func(r *partition.Copy) func(*partition.Origin) {
+		back := func(r *partition.Replica) func(*partition.Origin) {
 			return func(p *partition.Origin) { giveBack(t, r, p) }
 		}
 		sends := func(p *partition.Origin) { accept(t, p, sent) }
@@ -506,7 +506,7 @@ func TestTakeBackForged(t *testing.T) {
 		}
 	}
 	b := partition.Returned{Opening: p.Opening(), Frames: frames}
-	p.Draw(log.Epoch{9})
+	p.SetOpening(log.Epoch{9})
 	if err := p.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrOpening) {
 		t.Errorf("frames for the opening of before: %v, want ErrOpening", err)
 	}
@@ -529,7 +529,7 @@ func TestTakeBackTwice(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	maker := openReplica(t, kvtest.OrLate(t, memkv.New()))
-	submit(t, maker.Copy, create("a"))
+	submit(t, maker.Replica, create("a"))
 	maker.push(t, origin, 9)
 	submit(t, origin, &log.Horizon{At: now() + 100})
 	maker.sent = 0

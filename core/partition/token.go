@@ -30,7 +30,7 @@ func tokenKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, tokenN
 
 // TokenOf returns the token of an operation in the outbox. It is zero for an operation without a token, and for operations of earlier
 // program versions, which stored none.
-func (p *Copy) TokenOf(dot log.Dot) (Token, error) {
+func (p *Replica) TokenOf(dot log.Dot) (Token, error) {
 	data, err := kv.Find(p.o.Store, tokenKey(p.o.App, dot))
 	if err != nil || data == nil {
 		return Token{}, err

@@ -1,7 +1,6 @@
 package partition_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -31,10 +30,11 @@ func submitWithToken(t *testing.T, p kind, token partition.Token, ids ...string)
 // localRecords counts the records with a name in a store.
 func localRecords(t *testing.T, store kv.Store, name string) (n int) {
 	t.Helper()
-	lo := app.LocalKey(name)
-	hi := bytes.Clone(lo)
-	hi[len(hi)-1]++
-	if err := store.Scan(lo, hi, func(_, _ []byte) bool { n++; return true }); err != nil {
+	var err error
+	for range kv.WithPrefix(store, app.LocalKey(name), &err) {
+		n++
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -50,11 +50,11 @@ func TestTokens(t *testing.T) {
 	c := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	c.pull(t, origin, 99)
 	old, young := partition.Token{Client: "c", Generation: 3}, partition.Token{Client: "c", Generation: 8}
-	dots := submitWithToken(t, c.Copy, old, "a", "b")
+	dots := submitWithToken(t, c.Replica, old, "a", "b")
 	c = openReplica(t, c.store)
-	dots = append(dots, submitWithToken(t, c.Copy, partition.Token{}, "an earlier version's")...)
+	dots = append(dots, submitWithToken(t, c.Replica, partition.Token{}, "an earlier version's")...)
 	c = openReplica(t, c.store)
-	dots = append(dots, submitWithToken(t, c.Copy, young, "d")...)
+	dots = append(dots, submitWithToken(t, c.Replica, young, "d")...)
 	want := []partition.Token{old, old, {}, young}
 	expect := func(when string, want []partition.Token, tokens, writers int) {
 		t.Helper()
@@ -90,7 +90,7 @@ func TestTokens(t *testing.T) {
 	c.push(t, origin, 99)
 	pull(origin.Log().Head())
 	expect("all stable", make([]partition.Token, 4), 0, 1)
-	dots = submitWithToken(t, c.Copy, young, "e")
+	dots = submitWithToken(t, c.Replica, young, "e")
 	c.push(t, origin, 99)
 	pull(origin.Log().Head())
 	expect("with a later writer", make([]partition.Token, 1), 0, 1)

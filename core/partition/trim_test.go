@@ -21,7 +21,7 @@ func (c *ticking) now() time.Time { return c.at }
 
 func openRetaining(t testing.TB, store kv.Store, opening log.Epoch, c *ticking, retention partition.Retention) *partition.Origin {
 	t.Helper()
-	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: c.now, Epoch: opening, Retention: retention, Rules: fold.First})
+	p, err := partition.OpenOrigin(partition.Options{Store: store, App: app, Clock: c.now, Epoch: opening, Retention: retention, Rules: fold.FirstVersion})
 	if err != nil {
 		t.Fatal(err)
 	}

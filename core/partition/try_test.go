@@ -20,7 +20,7 @@ func TestTry(t *testing.T) {
 	submit(t, origin, &log.InputFetched{Input: verdicts[1].Dot, Code: 30002})
 	a := openReplica(t, kvtest.OrLate(t, memkv.New()))
 	a.pull(t, origin, 9)
-	submit(t, a.Copy, create("mine"))
+	submit(t, a.Replica, create("mine"))
 	before := digest(t, a.store)
 	bodies := []log.Body{
 		create("one"), create("new"), create("new"), create("mine"), create("lost"), create("lost"),

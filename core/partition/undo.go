@@ -10,7 +10,7 @@ import (
 )
 
 // rewrite undoes the pending operations, calls do, and folds again those that are still pending.
-func (p *Copy) rewrite(do func(m *pullBatch) error) error {
+func (p *Replica) rewrite(do func(m *pullBatch) error) error {
 	m := p.newMix()
 	err := m.undo()
 	if err == nil {
@@ -30,8 +30,8 @@ func withoutDeletions(out fold.Outcome) fold.Outcome {
 
 // noteUndo adds to w the undo records of the keys that a batch changes over base, unless they have one. A range delete needs one record
 // for each key.
-func (p *Copy) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
-	some, err := catalog.SomeUndo(base, p.o.App)
+func (p *Replica) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
+	some, err := catalog.HasAnyUndo(base, p.o.App)
 	if err != nil {
 		return err
 	}

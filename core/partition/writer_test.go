@@ -45,7 +45,7 @@ func TestSecrets(t *testing.T) {
 		if n := localRecords(t, store, "writer/"); n != len(writers) {
 			t.Errorf("%d writers before the first operation, want %d", n, len(writers))
 		}
-		writers = append(writers, submit(t, c.Copy, create(""))[0].Dot.Writer)
+		writers = append(writers, submit(t, c.Replica, create(""))[0].Dot.Writer)
 		for _, w := range writers {
 			if secret := c.Secret(w); len(secret) != partition.SecretSize || partition.WriterOf(app, secret) != w || !c.MadeBy(w) {
 				t.Errorf("the secret of writer %v of %v is %x", w, writers, secret)
@@ -69,9 +69,9 @@ func TestSecrets(t *testing.T) {
 func TestResumedMachinesDrawDifferentWriters(t *testing.T) {
 	seen := map[log.Writer]bool{}
 	for i := range 3 {
-		p, err := partition.OpenCopy(partition.Options{
+		p, err := partition.OpenReplica(partition.Options{
 			Store: kvtest.OrLate(t, memkv.New()), App: app, Epoch: log.Epoch{1}, Clock: func() time.Time { return clock().Add(time.Duration(i)) },
-		}, partition.Replica{})
+		}, partition.ReplicaOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func (w *past) open(side int, store kv.Store) process {
 	if side == 0 {
 		p.kind, err = partition.OpenOrigin(o)
 	} else {
-		p.kind, err = partition.OpenCopy(o, partition.Replica{})
+		p.kind, err = partition.OpenReplica(o, partition.ReplicaOptions{})
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -137,7 +137,7 @@ func (w *past) step() {
 	case n < 6:
 		*p = w.open(side, p.store)
 	default:
-		w.exchange(w.pick(1).kind.(*partition.Copy), w.pick(0).kind.(*partition.Origin))
+		w.exchange(w.pick(1).kind.(*partition.Replica), w.pick(0).kind.(*partition.Origin))
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *past) write(p *process) {
 
 // exchange brings a replica to the end of a log, and sends what is pending there. It first gives what the replica keeps back to a log that lacks
 // the replica's place.
-func (w *past) exchange(r *partition.Copy, origin *partition.Origin) {
+func (w *past) exchange(r *partition.Replica, origin *partition.Origin) {
 	c := r.Cursor()
 	has, err := origin.HasPlace(log.Mark{Epoch: c.Epoch, To: c.Seq}, c.Chain)
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *past) exchange(r *partition.Copy, origin *partition.Origin) {
 	}
 }
 
-func (w *past) pull(r *partition.Copy, origin *partition.Origin) {
+func (w *past) pull(r *partition.Replica, origin *partition.Origin) {
 	for _, x := range sealedRuns(w, origin, r.Cursor().Seq) {
 		if w.IntN(3) == 0 {
 			x.Stable = x.To
@@ -203,7 +203,7 @@ func (w *past) pull(r *partition.Copy, origin *partition.Origin) {
 }
 
 // giveBack gives what a replica keeps back to a log, and checks that the log has all of it then, and lists nothing.
-func (w *past) giveBack(r *partition.Copy, origin *partition.Origin) {
+func (w *past) giveBack(r *partition.Replica, origin *partition.Origin) {
 	giveBack(w, r, origin)
 	frames, _ := framesOf(w, r)
 	for _, f := range frames {
@@ -255,7 +255,7 @@ func twins(t *testing.T) (first, second *testReplica) {
 	c := &ticking{at: clock()}
 	first, second = twin(t, kvtest.OrLate(t, memkv.New()), 1, (&ticking{at: clock()}).now), twin(t, memkv.New(), 1, c.now)
 	for _, r := range []*testReplica{first, second} {
-		submit(t, r.Copy, create("a"))
+		submit(t, r.Replica, create("a"))
 	}
 	c.at = c.at.Add(time.Second)
 	return first, second
@@ -264,13 +264,13 @@ func twins(t *testing.T) (first, second *testReplica) {
 // twin opens a replica in an opening with a name.
 func twin(t *testing.T, store kv.Store, name byte, now func() time.Time) *testReplica {
 	t.Helper()
-	p, err := partition.OpenCopy(partition.Options{
+	p, err := partition.OpenReplica(partition.Options{
 		Store: store, App: app, Clock: now, Epoch: log.Epoch{name}, Index: &index.Options{Space: plainSpace},
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testReplica{store: store, Copy: p}
+	return &testReplica{store: store, Replica: p}
 }
 
 // checkListed checks that operations of a writer are listed because their names were used twice, in sequence from first, with their content: the
@@ -299,7 +299,7 @@ func checkGoesOn(t *testing.T, r *testReplica, origin *partition.Origin, w log.W
 	if pending := r.waiting(t, 0, 9); len(pending) > 0 {
 		t.Errorf("pending %+v", pending)
 	}
-	if dot := submit(t, r.Copy, create("after"))[0].Dot; dot.Writer == w || dot.Seq != 1 {
+	if dot := submit(t, r.Replica, create("after"))[0].Dot; dot.Writer == w || dot.Seq != 1 {
 		t.Errorf("the next operation is %v", dot)
 	}
 	r.push(t, origin, 9)
@@ -318,18 +318,18 @@ func TestReusedNames(t *testing.T) {
 	for writes := range 4 {
 		origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 		first, second := twins(t)
-		w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
+		w := submit(t, first.Replica, create("old-1"), create("old-2"))[0].Dot.Writer
 		first.push(t, origin, 9)
 		var lost []string
 		for i := range writes {
 			lost = append(lost, fmt.Sprint("new-", i))
-			submit(t, second.Copy, create(lost[i]))
+			submit(t, second.Replica, create(lost[i]))
 		}
 		verdicts := second.pull(t, origin, 9)
 		if len(verdicts) != 1 || verdicts[0].Verdict.Code != fold.OK || verdicts[0].Op.Dot != (log.Dot{Writer: w, Seq: 1}) {
 			t.Errorf("%d writes: told %+v, want that of a", writes, verdicts)
 		}
-		checkListed(t, second.Copy, w, 2, lost...)
+		checkListed(t, second.Replica, w, 2, lost...)
 		checkGoesOn(t, second, origin, w, "[a old-1 old-2 after]")
 	}
 }
@@ -341,18 +341,18 @@ func TestReusedNamesInSnapshot(t *testing.T) {
 		for _, stored := range []bool{true, false} {
 			origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 			first, second := twins(t)
-			w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
+			w := submit(t, first.Replica, create("old-1"), create("old-2"))[0].Dot.Writer
 			first.push(t, origin, 9)
 			var lost []string
 			for i := range writes {
 				lost = append(lost, fmt.Sprint("new-", i))
-				submit(t, second.Copy, create(lost[i]))
+				submit(t, second.Replica, create(lost[i]))
 			}
 			if stored {
-				keepSealed(t, second.Copy, origin, 0)
+				keepSealed(t, second.Replica, origin, 0)
 			}
 			rebase(t, second, origin)
-			checkListed(t, second.Copy, w, 2, lost...)
+			checkListed(t, second.Replica, w, 2, lost...)
 			checkGoesOn(t, second, origin, w, "[a old-1 old-2 after]")
 		}
 	}
@@ -363,10 +363,10 @@ func TestReusedNamesInSnapshot(t *testing.T) {
 func TestReusedNamesWithoutClock(t *testing.T) {
 	origin := openAs(t, kvtest.OrLate(t, memkv.New()), opening(), fold.Version)
 	first, second := twins(t)
-	w := submit(t, first.Copy, create("old-1"), create("old-2"))[0].Dot.Writer
+	w := submit(t, first.Replica, create("old-1"), create("old-2"))[0].Dot.Writer
 	first.push(t, origin, 9)
-	submit(t, second.Copy, &log.InputDelete{Input: log.Dot{Writer: w, Seq: 1}})
-	submit(t, second.Copy, create("new"))
+	submit(t, second.Replica, &log.InputDelete{Input: log.Dot{Writer: w, Seq: 1}})
+	submit(t, second.Replica, create("new"))
 	rebase(t, second, origin)
 	var listed []log.Dot
 	if err := second.Conflicts(func(c partition.Conflict) bool {
@@ -389,12 +389,12 @@ func TestReusedNamesOfTwoWriters(t *testing.T) {
 		c := &ticking{at: clock()}
 		store := kvtest.OrLate(t, memkv.New())
 		r := twin(t, store, 1, c.now)
-		writers := []log.Writer{submit(t, r.Copy, create("a"))[0].Dot.Writer}
+		writers := []log.Writer{submit(t, r.Replica, create("a"))[0].Dot.Writer}
 		c.at = c.at.Add(ahead)
-		submit(t, r.Copy, create(fmt.Sprint("b-", ahead)))
+		submit(t, r.Replica, create(fmt.Sprint("b-", ahead)))
 		c.at = clock().Add(time.Hour)
 		r = twin(t, store, 2, c.now)
-		writers = append(writers, submit(t, r.Copy, append([]log.Body{create("c")}, also...)...)[0].Dot.Writer)
+		writers = append(writers, submit(t, r.Replica, append([]log.Body{create("c")}, also...)...)[0].Dot.Writer)
 		return r, writers
 	}
 	first, writers := machine(time.Second, create("d"))
@@ -404,8 +404,8 @@ func TestReusedNamesOfTwoWriters(t *testing.T) {
 	}
 	first.push(t, origin, 9)
 	second.pull(t, origin, 9)
-	checkListed(t, second.Copy, writers[0], 2, "b-1m0s")
-	if dot := submit(t, second.Copy, create("after"))[0].Dot; dot.Seq != 1 || slices.Contains(writers, dot.Writer) {
+	checkListed(t, second.Replica, writers[0], 2, "b-1m0s")
+	if dot := submit(t, second.Replica, create("after"))[0].Dot; dot.Seq != 1 || slices.Contains(writers, dot.Writer) {
 		t.Errorf("the next operation is %v", dot)
 	}
 }
@@ -522,9 +522,9 @@ func TestDroppedOperationsAfterPowerCut(t *testing.T) {
 	origin := open(t, kvtest.OrLate(t, memkv.New()))
 	store := &brimful{Store: kvtest.OrLate(t, memkv.New()), left: -1}
 	c := openReplica(t, store)
-	first := submit(t, c.Copy, create("a"), create("b"))[0].Dot
+	first := submit(t, c.Replica, create("a"), create("b"))[0].Dot
 	c = openReplica(t, store)
-	second := submit(t, c.Copy, create("c"))[0].Dot
+	second := submit(t, c.Replica, create("c"))[0].Dot
 	c.push(t, origin, 2)
 	store.left = 1
 	if _, err := c.Pull(t.Context(), run(t, origin, c.Cursor(), 9)); !errors.Is(err, kv.ErrFull) {
@@ -555,7 +555,7 @@ func TestNameOfAtOrigin(t *testing.T) {
 	accept(t, p, writerOps(edge, 1, create("theirs"), create("theirs, too")))
 	deletion := &log.InputDelete{Input: submit(t, p, create("b"))[0].Dot}
 	for _, want := range []string{"b", ""} {
-		if id, err := p.NameOf(deletion); id != want || err != nil {
+		if id, err := p.SubjectID(deletion); id != want || err != nil {
 			t.Errorf("NameOf = %q, %v, want %q", id, err, want)
 		}
 		submit(t, p, deletion)
@@ -576,11 +576,11 @@ func TestHistoryOfPendingInput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	submit(t, c.Copy, create("a"), create("b"))
+	submit(t, c.Replica, create("a"), create("b"))
 	exchange()
 	c = openReplica(t, c.store)
-	input := submit(t, c.Copy, create("c"))[0].Dot
-	submit(t, c.Copy, isTrue(input, "x"))
+	input := submit(t, c.Replica, create("c"))[0].Dot
+	submit(t, c.Replica, isTrue(input, "x"))
 	for _, pending := range []bool{true, false} {
 		n := 0
 		complete, err := c.History(input, func(log.Entry) bool { n++; return true })

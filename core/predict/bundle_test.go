@@ -114,7 +114,7 @@ func tinyNetwork(t testing.TB) []byte {
 				node.Weights[i*3+col] = v
 			}
 		}
-		if err := n.Give(name, add(node)); err != nil {
+		if err := n.AddOutput(name, add(node)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -65,9 +65,9 @@ func (c *Cells) whole() (logits []float32, embedding []float64) {
 	return logits, sums[c.Classes:]
 }
 
-// Along returns how much each cell supports a head, given by its weights (Dim) on the unit embedding. The results are from 0 to 1, with 1
+// Support returns how much each cell supports a head, given by its weights (Dim) on the unit embedding. The results are from 0 to 1, with 1
 // for the cell that supports it most. They are the same bits on every host.
-func (c *Cells) Along(weights []float32) []float32 {
+func (c *Cells) Support(weights []float32) []float32 {
 	shares := make([]float64, c.Height*c.Width)
 	for i := range shares {
 		shares[i] = along(weights, c.embedding(i))

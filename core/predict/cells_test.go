@@ -63,7 +63,7 @@ func TestActivations(t *testing.T) {
 	}
 	head := make([]float32, Dim)
 	head[0] = 3
-	if got := c.Along(head); !slices.Equal(got, above) {
+	if got := c.Support(head); !slices.Equal(got, above) {
 		t.Errorf("along red: %v, want %v", got, above)
 	}
 	tables, err := LoadTables(bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2)))

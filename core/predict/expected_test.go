@@ -43,7 +43,7 @@ func readTable(t testing.TB, file string) []map[string]string {
 // take minutes; there the golden outputs of package models hold the same bytes.
 func photos(t testing.TB) string {
 	t.Helper()
-	if kernel.Levels.Now() == cpu.Generic {
+	if kernel.Levels.Current() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
 	return testkit.DataPath(t, "photos")

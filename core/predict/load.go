@@ -167,7 +167,7 @@ func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 func baseOf(b *bundle) [sha256.Size]byte {
 	n := b.Network
 	h := sha256.New()
-	fmt.Fprintf(h, "base 1\nengine %d\ninput %s %d %d\noutputs %s %s\n", Engine, n.Input.Name, n.Input.Size, n.Input.Centre, n.Embedding, n.Logits)
+	fmt.Fprintf(h, "base 1\nengine %d\ninput %s %d %d\noutputs %s %s\n", EngineVersion, n.Input.Name, n.Input.Size, n.Input.Centre, n.Embedding, n.Logits)
 	fmt.Fprintf(h, "%s\n", n.identity())
 	for _, name := range []string{"concepts.tsv", "calibration.tsv", "heads.f32"} {
 		fmt.Fprintf(h, "%s\n", b.Files[name])
@@ -223,7 +223,7 @@ type backbone struct {
 }
 
 // pixels are the required levels of a network whose input is bytes: byte p means (p − 128)/127.5.
-var pixels = nn.Levels{Scale: 1 / 127.5, Zero: 128}
+var pixels = nn.Quantisation{Scale: 1 / 127.5, Zero: 128}
 
 // detail returns the [raster.View.Detail] with which a view keeps the pixels that the network needs: the smallest short side whose centred
 // square has the pixels of the network's input.
@@ -241,7 +241,7 @@ func compile(data []byte, n *Network) (*backbone, error) {
 		return nil, fmt.Errorf("%s: %w: %w", n.File, ErrBundle, err)
 	}
 	in, size := plan.Input(), n.Input.Size
-	if in.Name != n.Input.Name || !slices.Equal(in.Shape, []int{1, size, size, 3}) || in.Type == nn.Uint8 && in.Levels != pixels {
+	if in.Name != n.Input.Name || !slices.Equal(in.Shape, []int{1, size, size, 3}) || in.Type == nn.Uint8 && in.Quantisation != pixels {
 		return nil, fmt.Errorf("%s: input %v, want %q of one RGB picture of side %d: %w", n.File, in, n.Input.Name, size, ErrBundle)
 	}
 	bb := &backbone{

@@ -190,9 +190,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"nothing wrong", func(parts, manifests) {}, nil},
 		{"no general", func(p parts, m manifests) { delete(m, general) }, ErrBundle},
 		{"two of a kind", field("color", "kind", "food"), ErrBundle},
-		{"a newer engine", field("color", "minimum_engine", Engine+1), ErrEngine},
+		{"a newer engine", field("color", "minimum_engine", EngineVersion+1), ErrEngine},
 		{"a newer engine with fields unknown here", func(_ parts, m manifests) {
-			m["color"]["minimum_engine"], m["color"]["novelty"] = Engine+1, true
+			m["color"]["minimum_engine"], m["color"]["novelty"] = EngineVersion+1, true
 		}, ErrEngine},
 		{"an unknown field", field("color", "novelty", true), ErrBundle},
 		{"the format of ONNX files", field("color", "format", 1), ErrBundle},
@@ -326,7 +326,7 @@ func FuzzManifest(f *testing.F) {
 			}
 			return
 		}
-		if typeOf[m.Kind] != m.Type || len(m.ID) != 32 || m.MinimumEngine > Engine || m.Network != nil && m.Network.Dimensions != Dim {
+		if typeOf[m.Kind] != m.Type || len(m.ID) != 32 || m.MinimumEngine > EngineVersion || m.Network != nil && m.Network.Dimensions != Dim {
 			t.Errorf("accepted %+v", m)
 		}
 	})

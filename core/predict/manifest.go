@@ -111,8 +111,8 @@ func parseManifest(data []byte) (*Manifest, error) {
 	}
 	var m Manifest
 	engine := jsonio.Var{Name: "minimum_engine", To: &m.MinimumEngine}
-	if err := d.Root().Scan(engine); err == nil && m.MinimumEngine > Engine {
-		return nil, fmt.Errorf("the bundle needs engine %d, but this is engine %d: %w", m.MinimumEngine, Engine, ErrEngine)
+	if err := d.Root().Scan(engine); err == nil && m.MinimumEngine > EngineVersion {
+		return nil, fmt.Errorf("the bundle needs engine %d, but this is engine %d: %w", m.MinimumEngine, EngineVersion, ErrEngine)
 	}
 	if err := d.Root().ScanAll(
 		engine,

@@ -40,8 +40,8 @@ var ErrEmbedding = errors.New("malformed embedding")
 // unsuitable network, never a bad picture.
 var ErrNetwork = errors.New("network returned no usable output")
 
-// Engine is the version of this package's arithmetic. A bundle states the lowest version that it needs.
-const Engine = 1
+// EngineVersion is the version of this package's arithmetic. A bundle states the lowest version that it needs.
+const EngineVersion = 1
 
 // Want selects the parts of an [Analysis] to compute; parts combine with |.
 type Want uint8

@@ -85,7 +85,7 @@ func (r *Recogniser) CellsShape() (height, width int) {
 	if bb := r.set.backbone; bb.hostHandle != 0 {
 		return cellsAtHost(bb.hostHandle, nil, nil)
 	}
-	return r.set.backbone.plan.Cells()
+	return r.set.backbone.plan.CellsShape()
 }
 
 // Classes returns the number of logits.

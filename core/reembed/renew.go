@@ -34,9 +34,9 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Tries is the maximum number of analyses of a picture by the new network. After that its input has no predictions until the next start,
+// maxTries is the maximum number of analyses of a picture by the new network. After that its input has no predictions until the next start,
 // which tries again. A missing picture is tried again before the next start, and delays nothing.
-const Tries = 3
+const maxTries = 3
 
 // lookEvery is the time between two looks for inputs without a derived record if the last look found none.
 const lookEvery = time.Second
@@ -85,9 +85,9 @@ type Cause int
 
 // The causes.
 const (
-	Unread  Cause = iota // the picture cannot be analysed: the worker tries it [Tries] times
-	Passing              // the picture is not the cause: the worker tries it again
-	Missing              // the store lacks the picture, or its bytes are damaged: the worker tries it again after pauses that double
+	Unreadable Cause = iota // the picture cannot be analysed: the worker tries it [maxTries] times
+	Transient               // the picture is not the cause: the worker tries it again
+	Missing                 // the store lacks the picture, or its bytes are damaged: the worker tries it again after pauses that double
 )
 
 // The pauses before a missing picture is tried again double from firstPause to longPause.
@@ -172,7 +172,7 @@ func (w *Worker) look(v *partition.View, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	lacking, err := at.Lacking(w.base)
+	lacking, err := at.UnanalysedInputs(w.base)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (w *Worker) look(v *partition.View, now time.Time) error {
 	for it := lacking.Iterator(); it.HasNext(); {
 		ord := it.Next()
 		f := w.failed[ord]
-		due := f.tries < Tries
+		due := f.tries < maxTries
 		if f.missing {
 			due = !now.Before(f.due)
 		}
@@ -214,7 +214,7 @@ func (w *Worker) Done(now time.Time, t Task, d *catalog.DerivedData, c Cause) er
 	switch {
 	case d != nil && err == nil:
 		delete(w.failed, t.Ord)
-	case d == nil && c != Passing: // an error of the store is not the picture's
+	case d == nil && c != Transient: // an error of the store is not the picture's
 		f := w.failed[t.Ord]
 		if f.tries++; c == Missing {
 			f.due = now.Add(min(firstPause<<min(f.tries-1, 12), longPause))
@@ -247,10 +247,10 @@ func (w *Worker) Progress() (done, failed, all uint64, serving bool) {
 		_, pending := slices.BinarySearch(w.todo, ord)
 		pending = pending || w.out[ord]
 		switch {
-		case f.tries >= Tries && pending:
+		case f.tries >= maxTries && pending:
 			failed++
 			ahead--
-		case f.tries >= Tries:
+		case f.tries >= maxTries:
 			failed++
 		case !pending:
 			ahead++ // until the next look
@@ -307,7 +307,7 @@ func (w *Worker) Trainings(now time.Time, n int) ([]*training.Run, error) {
 		}
 		h := &head{from: version.ID, id: id}
 		own := w.o.Partition.View() // the run's
-		run, err := training.Renew(own, w.o.Models, version, h.id)
+		run, err := training.Retrain(own, w.o.Models, version, h.id)
 		if err != nil {
 			return runs, errors.Join(err, own.Close())
 		}
@@ -325,7 +325,7 @@ func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
 	var old []catalog.Version
 	var failed error
 	err := v.Models(func(m catalog.Model) bool {
-		current, err := v.Current(m.Dot)
+		current, err := v.CurrentVersion(m.Dot)
 		if errors.Is(err, catalog.ErrNotFound) {
 			return true
 		}
@@ -371,12 +371,12 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 	}
 	v := w.o.Partition.View()
 	defer v.Close()
-	lacking, err := w.o.Partition.Index().At(v.Reader).Lacking(w.base)
+	lacking, err := w.o.Partition.Index().At(v.Reader).UnanalysedInputs(w.base)
 	if err != nil {
 		return false, err
 	}
 	for it := lacking.Iterator(); it.HasNext(); {
-		if w.failed[it.Next()].tries < Tries {
+		if w.failed[it.Next()].tries < maxTries {
 			w.looked = time.Time{}
 			return false, nil
 		}
@@ -422,7 +422,7 @@ func (w *Worker) Publish(ctx context.Context) (done bool, err error) {
 			continue
 		}
 		v := w.o.Partition.View()
-		current, err := v.Current(model)
+		current, err := v.CurrentVersion(model)
 		if err = errors.Join(err, v.Close()); errors.Is(err, catalog.ErrNotFound) || err == nil && current.ID != h.from {
 			delete(w.renewed, model) // it was deleted, or trained again
 			continue
@@ -430,7 +430,7 @@ func (w *Worker) Publish(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return done, err
 		}
-		if _, err = training.Add(ctx, w.o.Partition, w.o.App, model, h.id, h.outcome); err != nil {
+		if _, err = training.AddVersion(ctx, w.o.Partition, w.o.App, model, h.id, h.outcome); err != nil {
 			return done, err
 		}
 		h.outcome, done = nil, true

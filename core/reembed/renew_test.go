@@ -134,7 +134,7 @@ func (w *world) analyse(tasks ...Task) {
 	w.t.Helper()
 	for _, task := range tasks {
 		d := w.derivedRecord(int(task.Ord))
-		if err := w.w.Done(w.now, task, &d, Unread); err != nil {
+		if err := w.w.Done(w.now, task, &d, Unreadable); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -230,19 +230,19 @@ func TestUnreadablePictures(t *testing.T) {
 	w.analyse(tasks[0])
 	bad := tasks[1]
 	for range 5 { // what passes does not count
-		if err := w.w.Done(w.now, bad, nil, Passing); err != nil {
+		if err := w.w.Done(w.now, bad, nil, Transient); err != nil {
 			t.Fatal(err)
 		}
 		if again := w.take(1); len(again) != 1 || again[0].Ord != bad.Ord {
 			t.Fatalf("tasks %+v after trouble that passes", again)
 		}
 	}
-	for try := 1; try <= Tries; try++ {
+	for try := 1; try <= maxTries; try++ {
 		w.progress(1, 0, 2, false)
-		if err := w.w.Done(w.now, bad, nil, Unread); err != nil {
+		if err := w.w.Done(w.now, bad, nil, Unreadable); err != nil {
 			t.Fatal(err)
 		}
-		if again := w.take(1); len(again) == 1 != (try < Tries) {
+		if again := w.take(1); len(again) == 1 != (try < maxTries) {
 			t.Fatalf("tasks %+v after %d tries", again, try)
 		}
 	}
@@ -263,13 +263,13 @@ func TestRefusedRecords(t *testing.T) {
 	if err := w.p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range Tries + 1 {
+	for range maxTries + 1 {
 		tasks := w.take(1)
 		if len(tasks) != 1 {
 			t.Fatalf("tasks %+v, want the input", tasks)
 		}
 		d := w.derivedRecord(0)
-		if err := w.w.Done(w.now, tasks[0], &d, Unread); !errors.Is(err, kv.ErrClosed) {
+		if err := w.w.Done(w.now, tasks[0], &d, Unreadable); !errors.Is(err, kv.ErrClosed) {
 			t.Fatalf("Done = %v, want ErrClosed", err)
 		}
 	}
@@ -380,7 +380,7 @@ func TestVersionsAreRetrained(t *testing.T) {
 	w.change(true)
 	v := w.p.View()
 	defer v.Close()
-	current, err := v.Current(model)
+	current, err := v.CurrentVersion(model)
 	if err != nil || current.ID == "one" {
 		t.Fatalf("current version %q, %v", current.ID, err)
 	}
@@ -424,7 +424,7 @@ func TestVersionsAfterSwitchAreRetrained(t *testing.T) {
 	}
 	v := w.p.View()
 	defer v.Close()
-	current, err := v.Current(model)
+	current, err := v.CurrentVersion(model)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (w *watchers) notify() {
 // AppRecordSeq returns the place of an application's app record in the origin's control log, and that log's epoch. It returns
 // zeros if this replica has no record.
 func (r *Register) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error) {
-	return r.Read().AppRecordSeq(app)
+	return r.Reader().AppRecordSeq(app)
 }
 
 // ApplyAppRecord is [ApplyAppRecord] for the store of a register that is in use.
@@ -107,7 +107,7 @@ func (c AppRecords) Seq() uint64 {
 
 // Take applies a newer app record. reason explains why the replica lost the application; empty: it still has it.
 func (c AppRecords) Take(seq uint64, data []byte) (reason string, err error) {
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func ApplyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 }
 
 func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, applied func(revoked bool)) error {
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err == nil && x.App != app {
 		err = fmt.Errorf("app record belongs to application %q: %w", x.App, ErrApplication)
 	}
@@ -165,7 +165,7 @@ func empty(ctx context.Context, store kv.Store, p *catalog.Purge) error {
 		}
 		tx.Reset(store)
 		var err error
-		if more, err = p.Pay(tx, purgedOnce); err != nil {
+		if more, err = p.Step(tx, purgedOnce); err != nil {
 			return err
 		}
 		if err := store.Apply(tx.Batch()); err != nil {

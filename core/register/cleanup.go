@@ -15,9 +15,9 @@ import (
 
 // cleanup is the state of Step between two calls. It need not survive the process: a register checks all blobs once after Open.
 type cleanup struct {
-	mu       sync.Mutex  // held during a Step
-	pictures blob.Tidy   // zero if the host cleans up pictures
-	purge    atomic.Bool // deleted applications may have data
+	mu       sync.Mutex   // held during a Step
+	pictures blob.Cleaner // zero if the host cleans up pictures
+	purge    atomic.Bool  // deleted applications may have data
 }
 
 // usable returns the error because of which the register cannot clean up, or nil if it can.
@@ -50,16 +50,16 @@ func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err erro
 	return more || collecting, ctx.Err()
 }
 
-// Collect makes the next Steps check all names of pictures and all blobs. They delete the names of deleted applications, and the blobs that
+// ScheduleCollect makes the next Steps check all names of pictures and all blobs. They delete the names of deleted applications, and the blobs that
 // nothing claims.
-func (r *Register) Collect() {
+func (r *Register) ScheduleCollect() {
 	r.tidy.mu.Lock()
 	defer r.tidy.mu.Unlock()
-	r.tidy.pictures.Again()
+	r.tidy.pictures.Restart()
 }
 
-// Ended reports whether an application does not exist. IDs are random, so it was deleted. Ended serves as blob.HostedOptions.Ended.
-func (r *Register) Ended(app blob.AppID) (bool, error) {
+// HostedAppDeleted reports whether an application does not exist. IDs are random, so it was deleted. HostedAppDeleted serves as blob.HostedOptions.AppDeleted.
+func (r *Register) HostedAppDeleted(app blob.AppID) (bool, error) {
 	_, err := r.App(catalog.AppID(app).String())
 	if errors.Is(err, ErrApplication) {
 		return true, nil
@@ -85,7 +85,7 @@ func (r *Register) References(h blob.Hash) bool {
 			return false
 		})
 		if err == nil && !used {
-			err = partition.Claims(r.o.Store, app, func(claimed blob.Hash) bool {
+			err = partition.NeededPictures(r.o.Store, app, func(claimed blob.Hash) bool {
 				used = claimed == h
 				return !used
 			})

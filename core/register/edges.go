@@ -29,8 +29,8 @@ var ErrNoEdge = errors.New("no such edge")
 // another key, or its edge was revoked.
 var ErrEnrol = errors.New("the enrolment token is unknown, expired, already used or revoked")
 
-// EnrolLife is the time for which an enrolment token is valid.
-const EnrolLife = 30 * 24 * time.Hour
+// EnrolTokenTTL is the time for which an enrolment token is valid.
+const EnrolTokenTTL = 30 * 24 * time.Hour
 
 // ErrNoSite is returned for a site that does not exist or whose secret is wrong.
 var ErrNoSite = errors.New("no such site")
@@ -97,7 +97,7 @@ func (r *Register) secret() (string, auth.Hash, error) {
 
 // Edge returns an edge's record, which stays when it is revoked. Errors: ErrNoEdge and the store's.
 func (r *Register) Edge(id string) (catalog.Edge, error) {
-	e, err := r.Read().Edge(id)
+	e, err := r.Reader().Edge(id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrNoEdge, id)
 	}
@@ -106,7 +106,7 @@ func (r *Register) Edge(id string) (catalog.Edge, error) {
 
 // Edges lists the edges by ID, including revoked ones.
 func (r *Register) Edges() ([]catalog.Edge, error) {
-	return catalog.Collect(r.Read().Edges)
+	return catalog.Collect(r.Reader().Edges)
 }
 
 // RevokeEdge revokes an edge permanently. After the call the origin rejects its requests, and the edge must delete its data at its
@@ -132,7 +132,7 @@ func (r *Register) RevokeEdge(ctx context.Context, by Caller, id string) error {
 // EnrolEdge stores the public Ed25519 key of the edge that has the token. The caller must have checked that the edge has the private key. With the same key it returns the same edge
 // again, so that an edge may retry after a lost answer. Errors: ErrEnrol and the store's.
 func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error) {
-	e, err := r.Read().EdgeByToken(auth.HashKey(token))
+	e, err := r.Reader().EdgeByToken(auth.HashKey(token))
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 		return catalog.Edge{}, ErrEnrol
@@ -142,7 +142,7 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 		return catalog.Edge{}, ErrEnrol
 	case e.Key == key && e.Site != 0:
 		return e, nil
-	case e.Enrolled == 0 && r.o.Clock().Sub(e.Created.Time()) > EnrolLife:
+	case e.Enrolled == 0 && r.o.Clock().Sub(e.Created.Time()) > EnrolTokenTTL:
 		return catalog.Edge{}, ErrEnrol
 	}
 	verdicts, err := r.append(ctx, "", &log.EdgeEnrolled{ID: e.ID, Key: key})
@@ -167,7 +167,7 @@ func (r *Register) CheckSite(site log.Writer, secret string) (catalog.Site, erro
 
 // EdgeSite returns a site without checking a secret. It may be an edge's. Errors: ErrNoSite and the store's.
 func (r *Register) EdgeSite(site log.Writer) (catalog.Site, error) {
-	s, err := r.Read().Site(site)
+	s, err := r.Reader().Site(site)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %d", ErrNoSite, site)
 	}

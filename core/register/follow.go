@@ -17,7 +17,7 @@ func (r *Register) Advance(ctx context.Context) error {
 	}
 	r.relist()
 	r.watchers.notify()
-	purges, err := r.Read().Purges()
+	purges, err := r.Reader().Purges()
 	for i := range purges {
 		r.detach(purges[i].App.String())
 	}

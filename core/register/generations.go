@@ -28,7 +28,7 @@ func (r *Register) Tokens(app string) (t Tokens, err error) {
 		return t, err
 	}
 	defer unlock()
-	record, err := r.Read().App(app)
+	record, err := r.Reader().App(app)
 	if t.maxStale = time.Duration(record.MaxStale) * time.Second; t.maxStale == 0 {
 		t.maxStale = DefaultMaxStale
 	}
@@ -36,10 +36,10 @@ func (r *Register) Tokens(app string) (t Tokens, err error) {
 	return t, err
 }
 
-// Over reports whether a token was invalid when an edge made an operation with it at a time, although the edge did not know.
+// WasInvalid reports whether a token was invalid when an edge made an operation with it at a time, although the edge did not know.
 // client and seq identify the token's generation. If seq is zero or client and seq are impossible, the token counts as one
 // of the previous generation, for as long as an edge may have accepted writes with it.
-func (t *Tokens) Over(client string, seq uint64, at time.Time) bool {
+func (t *Tokens) WasInvalid(client string, seq uint64, at time.Time) bool {
 	n := len(t.generations)
 	if n == 0 {
 		return false

@@ -13,7 +13,7 @@ import (
 // CreateKey creates an API key of an application and returns it. The key itself is not stored. Errors: ErrApplication, ErrName,
 // auth.ErrScope and the store's.
 func (r *Register) CreateKey(ctx context.Context, by Caller, k NewKey) (key string, record catalog.Key, err error) {
-	scopes, err := auth.Scopes(k.Scopes)
+	scopes, err := auth.NormaliseScopes(k.Scopes)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
@@ -48,13 +48,13 @@ func (r *Register) createKey(ctx context.Context, by Caller, notFound error, op 
 }
 
 // auditName returns the name of a key in the audit log: its application and the start of its hash.
-func auditName(k *catalog.Key) string { return k.App + "/" + auth.By(k.Hash) }
+func auditName(k *catalog.Key) string { return k.App + "/" + auth.ByKey(k.Hash) }
 
 // key reads the record of an application's key. If app is "", the key may belong to any application.
 func (r *Register) key(app string, hash [32]byte) (catalog.Key, error) {
-	k, err := r.Read().Key(hash)
+	k, err := r.Reader().Key(hash)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && app != "" && k.App != app {
-		return catalog.Key{}, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash))
+		return catalog.Key{}, fmt.Errorf("%w: %s", ErrNoKey, auth.ByKey(hash))
 	}
 	return k, err
 }
@@ -86,7 +86,7 @@ func (r *Register) DeleteKey(ctx context.Context, by Caller, app string, hash [3
 	if err != nil {
 		return err
 	}
-	return r.submit(ctx, by.Account, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
+	return r.submit(ctx, by.Account, fmt.Errorf("%w: %s", ErrNoKey, auth.ByKey(hash)), &log.KeyDelete{Hash: hash})
 }
 
 // ReplaceKey creates a key with the scopes and the description of another one, which it deletes at the same time. If app is empty, the
@@ -100,5 +100,5 @@ func (r *Register) ReplaceKey(ctx context.Context, by Caller, app string, old [3
 		return "", catalog.Key{}, err
 	}
 	op := log.KeyCreate{App: k.App, Scopes: k.Scopes, Description: k.Description, Replaces: old}
-	return r.createKey(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(old)), op)
+	return r.createKey(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.ByKey(old)), op)
 }

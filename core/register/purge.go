@@ -60,7 +60,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 		return false, err
 	}
 	r.watchers.notify()
-	purges, err := r.Read().Purges()
+	purges, err := r.Reader().Purges()
 	if err != nil || len(purges) == 0 {
 		return false, err
 	}
@@ -68,7 +68,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 	p := purges[0]
 	r.detach(p.App.String())
 	if err := r.partition.Tidy(func(tx *kv.Overlay) error {
-		more, err = p.Pay(tx, purgedOnce)
+		more, err = p.Step(tx, purgedOnce)
 		return err
 	}); err != nil || more {
 		return more, err
@@ -83,7 +83,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 		p.Done(tx)
 		return nil
 	})
-	r.tidy.pictures.Again()
+	r.tidy.pictures.Restart()
 	return len(purges) > 1, err
 }
 

@@ -41,19 +41,19 @@ type NewApp struct {
 type AppChange struct {
 	Name         *string        `json:"name,omitempty"`
 	DefaultModel *string        `json:"default_model,omitempty"`
-	MaxStale     *time.Duration `json:"max_stale,omitempty"` // from LeastMaxStale to RefuseStale; 0: DefaultMaxStale
+	MaxStale     *time.Duration `json:"max_stale,omitempty"` // from MinMaxStale to RefuseStale; 0: DefaultMaxStale
 	LocalOnly    *bool          `json:"local_only,omitempty"`
 }
 
 // Times after the last contact with the origin: an edge then first refuses writes, and later all calls.
 const (
 	DefaultMaxStale = 24 * time.Hour // of an application without another setting
-	LeastMaxStale   = time.Minute
+	MinMaxStale     = time.Minute
 	RefuseStale     = 7 * 24 * time.Hour
 )
 
 // ErrMaxStale is returned for a time that is out of bounds.
-var ErrMaxStale = fmt.Errorf("an edge must accept writes for %v to %v after it last synced its keys", LeastMaxStale, RefuseStale)
+var ErrMaxStale = fmt.Errorf("an edge must accept writes for %v to %v after it last synced its keys", MinMaxStale, RefuseStale)
 
 // Client has the credentials for an application's access tokens.
 type Client struct {
@@ -166,7 +166,7 @@ func (r *Register) ChangeApp(ctx context.Context, by Caller, id string, change A
 		}
 	}
 	if d := change.MaxStale; d != nil {
-		if *d != 0 && (*d < LeastMaxStale || *d > RefuseStale) {
+		if *d != 0 && (*d < MinMaxStale || *d > RefuseStale) {
 			return catalog.App{}, ErrMaxStale
 		}
 		seconds := uint64(*d / time.Second)
@@ -192,7 +192,7 @@ func (r *Register) notifyChange(app string) {
 
 // App returns an application's record. Errors: ErrApplication and the store's.
 func (r *Register) App(id string) (catalog.App, error) {
-	record, err := r.Read().App(id)
+	record, err := r.Reader().App(id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrApplication, id)
 	}
@@ -201,12 +201,12 @@ func (r *Register) App(id string) (catalog.App, error) {
 
 // Apps lists the applications of all accounts, in the order of their IDs.
 func (r *Register) Apps() ([]catalog.App, error) {
-	return catalog.Collect(r.Read().Apps)
+	return catalog.Collect(r.Reader().Apps)
 }
 
 // Client returns an application's client as it is stored. Errors: ErrApplication and the store's.
 func (r *Register) Client(app string) (catalog.Client, error) {
-	client, err := r.Read().ClientOf(app)
+	client, err := r.Reader().ClientOf(app)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %q has no client", ErrApplication, app)
 	}
@@ -259,7 +259,7 @@ func (r *Register) ReplaceSecret(ctx context.Context, by Caller, app string) (Cl
 	if _, err := r.App(app); err != nil {
 		return Client{}, err
 	}
-	old, err := r.Read().ClientOf(app)
+	old, err := r.Reader().ClientOf(app)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) { // an application from before there were clients has none
 		return Client{}, err
 	}

@@ -126,7 +126,7 @@ func done(err error) error {
 type Register struct {
 	o           Options
 	partition   *partition.Origin // nil if another register on the same store writes the records
-	gallery     api.Gallery
+	gallery     api.PublicPictures
 	listed      appList
 	tidy        cleanup
 	watchers    watchers
@@ -159,7 +159,7 @@ func Open(o Options) (*Register, error) {
 	}
 	// A crash may have left pictures that no record claims, and deleted applications half removed.
 	if of, ok := o.Hosted.(blob.Sweeper); ok { // the host of a guest sweeps its pictures itself
-		r.tidy.pictures = blob.NewTidy(of)
+		r.tidy.pictures = blob.NewCleaner(of)
 	}
 	r.tidy.purge.Store(true)
 	return r, nil
@@ -167,7 +167,7 @@ func Open(o Options) (*Register, error) {
 
 // ReadOnly returns a register that only reads. Another register on the same store writes the records.
 func ReadOnly(o Options) *Register {
-	r := &Register{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
+	r := &Register{o: o, gallery: api.PublicPictures{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
 	r.follows.Store(o.Follow)
 	return r
 }
@@ -209,7 +209,7 @@ func (r *Register) Reopen() (log.Epoch, error) {
 	e, err := r.draw()
 	if err == nil {
 		r.opening.Store(&e)
-		r.partition.Draw(e)
+		r.partition.SetOpening(e)
 	}
 	return e, err
 }
@@ -246,7 +246,7 @@ func (r *Register) disputedPicture(name string) (blob.Picture, bool) {
 	}
 	for _, id := range ids {
 		if app, err := catalog.ParseAppID(id); err == nil {
-			if p, err := partition.DisputedPicture(r.o.Store, app, key); err == nil {
+			if p, err := partition.ConflictPicture(r.o.Store, app, key); err == nil {
 				return p, true
 			}
 		}
@@ -258,8 +258,8 @@ func (r *Register) disputedPicture(name string) (blob.Picture, bool) {
 // is blob.ErrNotFound.
 func (r *Register) Thumbnail(name string) ([]byte, error) { return r.gallery.Thumbnail(name) }
 
-// Read returns a reader of the records.
-func (r *Register) Read() catalog.Reader { return catalog.Read(r.o.Store, catalog.Control) }
+// Reader returns a reader of the records.
+func (r *Register) Reader() catalog.Reader { return catalog.Read(r.o.Store, catalog.Control) }
 
 // IDs returns the IDs of all applications, in order. The caller must not change the list.
 func (r *Register) IDs() ([]string, error) {
@@ -270,7 +270,7 @@ func (r *Register) IDs() ([]string, error) {
 		return l.ids, nil
 	}
 	var ids []string
-	err := r.Read().Apps(func(app catalog.App) bool {
+	err := r.Reader().Apps(func(app catalog.App) bool {
 		ids = append(ids, app.ID)
 		return true
 	})

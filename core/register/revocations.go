@@ -10,7 +10,7 @@ import (
 )
 
 // AppDeleted reports whether the application with an ID was deleted.
-func (r *Register) AppDeleted(id string) (bool, error) { return r.Read().AppDeleted(id) }
+func (r *Register) AppDeleted(id string) (bool, error) { return r.Reader().AppDeleted(id) }
 
 // KeysDeleted returns the times at which keys of an application were deleted or replaced. The map's key is the signature of operations
 // that were made with the API key. Errors: ErrNotOrigin and the store's.
@@ -68,7 +68,7 @@ func (o *revocations) take(e *log.Entry) {
 		if o.at[app] == nil {
 			o.at[app] = map[string]time.Time{}
 		}
-		o.at[app][auth.By(h)] = e.Op.At.Time()
+		o.at[app][auth.ByKey(h)] = e.Op.At.Time()
 	}
 	o.began(e)
 	switch b := e.Op.Body.(type) {

@@ -7,10 +7,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// SignsWith stores the public keys of the host's access tokens and the issuer that the tokens name. Edges verify
-// tokens with them. If the same keys and issuer are stored already, SignsWith writes nothing. Its errors are those of the store.
-func (r *Register) SignsWith(ctx context.Context, issuer string, keys []log.PublicKey) error {
-	t, err := r.Read().Trust()
+// PutTokenKeys stores the public keys of the host's access tokens and the issuer that the tokens name. Edges verify
+// tokens with them. If the same keys and issuer are stored already, PutTokenKeys writes nothing. Its errors are those of the store.
+func (r *Register) PutTokenKeys(ctx context.Context, issuer string, keys []log.PublicKey) error {
+	t, err := r.Reader().Trust()
 	if err != nil || t.Issuer == issuer && slices.Equal(t.Keys, keys) {
 		return err
 	}

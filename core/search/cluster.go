@@ -92,7 +92,7 @@ func groupByCell(all []placedInput, zoom int) (map[cell]*pile, bool) {
 
 // places clusters the matches with a place. If there are too many clusters, it uses a lower
 // zoom.
-func (e *execution) places(ask *PlaceAsk) ([]Cluster, error) {
+func (e *execution) places(ask *PlaceOptions) ([]Cluster, error) {
 	var all []placedInput
 	err := e.v.EachPlace(e.ctx, e.matches, func(ord uint32, p log.Point) {
 		if ask.Box == nil || ask.Box.holds(p) {

@@ -26,7 +26,7 @@ const (
 	FromPairs      Source = "pairs"      // the similarity of labelled pictures, measured by the bake of the network
 	FromLabels     Source = "labels"     // similarity of pictures with and without a common concept
 	FromEvaluation Source = "evaluation" // the evaluation of the version that predicts the concept
-	FromRule       Source = "rule"       // the constant index.Present
+	FromRule       Source = "rule"       // the constant index.PresentThreshold
 )
 
 // sources are all sources, the weakest first.
@@ -36,7 +36,7 @@ var sources = []Source{FromBackground, FromPairs, FromLabels, FromEvaluation, Fr
 type Learn struct {
 	Labels      bool           // labels of the inputs by users
 	Evaluations bool           // of the versions that predict the application's own concepts
-	Network     func() *CutOff // cut-off of similarity by the network, measured or from [OfUnrelated]; nil: none
+	Network     func() *CutOff // cut-off of similarity by the network, measured or from [LearnCutOff]; nil: none
 }
 
 // cutOff returns the cut-off of the clauses' product: the product of their cut-offs, or nil if one has none.
@@ -65,7 +65,7 @@ func (e *execution) cutOffOf(c Condition, learn Learn) (*CutOff, error) {
 	case Similar:
 		return e.similarCutOff(learn)
 	case Prediction:
-		present := float64(index.Present)
+		present := float64(index.PresentThreshold)
 		if c.Absent {
 			return &CutOff{Value: 1 - present, Source: FromRule}, nil
 		}
@@ -95,9 +95,9 @@ func (e *execution) similarCutOff(learn Learn) (*CutOff, error) {
 }
 
 // evaluatedCutOff returns the cut-off of one of the application's concepts by the evaluation of the newest version that
-// predicts it; nil if there is none. Hits begin at index.Present.
+// predicts it; nil if there is none. Hits begin at index.PresentThreshold.
 func (e *execution) evaluatedCutOff(concept string) (*CutOff, error) {
-	version, err := e.v.Newest(concept)
+	version, err := e.v.NewestVersion(concept)
 	if err != nil || version == nil {
 		return nil, err
 	}
@@ -120,5 +120,5 @@ func (e *execution) evaluatedCutOff(concept string) (*CutOff, error) {
 	if !of.Evaluated || of.CutOff <= 0 {
 		return nil, nil
 	}
-	return &CutOff{max(of.CutOff, float64(index.Present)), FromEvaluation, of.Positives + of.Negatives}, nil
+	return &CutOff{max(of.CutOff, float64(index.PresentThreshold)), FromEvaluation, of.Positives + of.Negatives}, nil
 }

@@ -17,7 +17,7 @@ func clauseCutOff(t *testing.T, w *indextest.World, learn search.Learn, clauses 
 	t.Helper()
 	e := w.Embedding()
 	s, err := search.Summarise(t.Context(), w.Reader(), w.Index,
-		&search.Query{Clauses: clauses, Pictures: []search.Picture{{Embedding: &e}}}, search.Ask{Bins: 1, Learn: learn})
+		&search.Query{Clauses: clauses, Pictures: []search.Picture{{Embedding: &e}}}, search.SummaryOptions{Bins: 1, Learn: learn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestCutOffs(t *testing.T) {
 	learn := search.Learn{Labels: true, Evaluations: true, Network: func() *search.CutOff { return background }}
 	alike := clauseOf(search.Similar{})
 	w.Commit(t, func(tx *indextest.Tx) {
-		for i, concept := range indextest.Own[:2] {
+		for i, concept := range indextest.CustomConcepts[:2] {
 			tx.PutConcept(&catalog.Concept{Seq: uint64(i + 1), ID: concept, Name: concept})
 		}
 		tx.Insert(&catalog.Input{}, w.RandomDerived())
@@ -52,7 +52,7 @@ func TestCutOffs(t *testing.T) {
 	w.Commit(t, func(tx *indextest.Tx) {
 		for i := range 40 {
 			d := []*catalog.DerivedData{cat, dog}[i%2]
-			tx.Insert(&catalog.Input{Labels: []catalog.Label{{Label: log.Label{Concept: indextest.Own[i%2], Value: log.True}}}}, near(w, d))
+			tx.Insert(&catalog.Input{Labels: []catalog.Label{{Label: log.Label{Concept: indextest.CustomConcepts[i%2], Value: log.True}}}}, near(w, d))
 		}
 	})
 	got := clauseCutOff(t, w, learn, alike)
@@ -66,11 +66,11 @@ func TestCutOffs(t *testing.T) {
 		t.Errorf("of a negated clause: %+v", got)
 	}
 	general := clauseOf(search.Prediction{Concepts: indextest.Concepts[:1]})
-	if got := clauseCutOff(t, w, learn, general); got == nil || *got != (search.CutOff{Value: float64(index.Present), Source: search.FromRule}) {
+	if got := clauseCutOff(t, w, learn, general); got == nil || *got != (search.CutOff{Value: float64(index.PresentThreshold), Source: search.FromRule}) {
 		t.Errorf("of a general concept: %+v", got)
 	}
 	both := clauseCutOff(t, w, learn, general, alike)
-	if both == nil || both.Source != search.FromLabels || both.Value != float64(index.Present)*got.Value {
+	if both == nil || both.Source != search.FromLabels || both.Value != float64(index.PresentThreshold)*got.Value {
 		t.Errorf("of both: %+v", both)
 	}
 }
@@ -81,8 +81,8 @@ func TestEvaluatedCutOffs(t *testing.T) {
 	w.Commit(t, func(tx *indextest.Tx) { tx.Insert(&catalog.Input{}, w.RandomDerived()) })
 	learn := search.Learn{Evaluations: true}
 	own := func(concept string) search.Clause { return clauseOf(search.Prediction{Concepts: []string{concept}}) }
-	rule := search.CutOff{Value: float64(index.Present), Source: search.FromRule}
-	w.Train(t, indextest.Base, indextest.Own[:3]...)
+	rule := search.CutOff{Value: float64(index.PresentThreshold), Source: search.FromRule}
+	w.Train(t, indextest.Base, indextest.CustomConcepts[:3]...)
 	if got := clauseCutOff(t, w, learn, own("dog")); got == nil || *got != rule {
 		t.Errorf("without an evaluation: %+v", got)
 	}
@@ -94,14 +94,14 @@ func TestEvaluatedCutOffs(t *testing.T) {
 		}
 		m := catalog.Manifest{Version: "v2", Base: indextest.Base, Head: head, Metrics: []byte(metrics)}
 		tx.PutVersion(&catalog.Version{
-			Model: log.Dot{Writer: 2, Seq: 1}, Seq: 9, ID: "v2", Code: catalog.VersionTrained, Concepts: indextest.Own[:3],
+			Model: log.Dot{Writer: 2, Seq: 1}, Seq: 9, ID: "v2", Code: catalog.VersionTrained, Concepts: indextest.CustomConcepts[:3],
 			Manifest: catalog.PutObject(tx.Overlay, w.App, m.Marshal()),
 		})
 	})
 	for concept, want := range map[string]search.CutOff{
 		"cat": rule,
 		"dog": {Value: 0.625, Source: search.FromEvaluation, Examples: 12},
-		"emu": {Value: float64(index.Present), Source: search.FromEvaluation},
+		"emu": {Value: float64(index.PresentThreshold), Source: search.FromEvaluation},
 	} {
 		if got := clauseCutOff(t, w, learn, own(concept)); got == nil || *got != want {
 			t.Errorf("of %s: %+v, want %+v", concept, got, want)

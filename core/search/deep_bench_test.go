@@ -54,11 +54,11 @@ func BenchmarkSummary(b *testing.B) {
 				return err
 			})
 		}
-		for name, ask := range map[string]search.Ask{
+		for name, ask := range map[string]search.SummaryOptions{
 			"scores": {Bins: 60, Learn: search.Learn{Labels: true}},
 			"days":   {Days: &search.Days{}},
-			"places": {Places: &search.PlaceAsk{Zoom: 3}},
-			"all":    {Bins: 60, Days: &search.Days{}, Places: &search.PlaceAsk{Zoom: 5}, Learn: search.Learn{Labels: true}},
+			"places": {Places: &search.PlaceOptions{Zoom: 3}},
+			"all":    {Bins: 60, Days: &search.Days{}, Places: &search.PlaceOptions{Zoom: 5}, Learn: search.Learn{Labels: true}},
 		} {
 			run(q.name+"/summary="+name, func() error {
 				_, err := search.Summarise(b.Context(), w.Reader(), w.Index, q.q, ask)

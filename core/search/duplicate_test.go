@@ -186,8 +186,8 @@ func checkGroups(t *testing.T, w *indextest.World, all []plantedInput, cutOff fl
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(g.Groups) != g.Total || g.Examined != g.Of {
-			t.Fatalf("%d groups of %d, %d of %d examined", len(g.Groups), g.Total, g.Examined, g.Of)
+		if len(g.Groups) != g.Total || g.Examined != g.Searchable {
+			t.Fatalf("%d groups of %d, %d of %d examined", len(g.Groups), g.Total, g.Examined, g.Searchable)
 		}
 		return g
 	}
@@ -278,12 +278,12 @@ func TestGroupsContinueInNextCall(t *testing.T) {
 		return g
 	}
 	first := find()
-	if first.Of != 130 || first.Examined != 100 {
-		t.Fatalf("%d of %d examined", first.Examined, first.Of)
+	if first.Searchable != 130 || first.Examined != 100 {
+		t.Fatalf("%d of %d examined", first.Examined, first.Searchable)
 	}
 	groups := find()
 	if groups.Examined != 130 || groups.Total == 0 {
-		t.Fatalf("%d of %d examined, %d groups", groups.Examined, groups.Of, groups.Total)
+		t.Fatalf("%d of %d examined, %d groups", groups.Examined, groups.Searchable, groups.Total)
 	}
 	w.Commit(t, func(tx *indextest.Tx) {
 		for _, m := range groups.Groups[0].Inputs {

@@ -43,7 +43,7 @@ func (e *execution) find(c Condition, among *roaring.Bitmap) (*roaring.Bitmap, e
 		}
 		return out, nil
 	case Metadata:
-		return e.v.Containing(e.ctx, c.Pattern, among)
+		return e.v.InputsContaining(e.ctx, c.Pattern, among)
 	case Radius:
 		return e.v.Within(index.NewRadius(c.Centre, c.Angle), among)
 	case Box:

@@ -26,10 +26,10 @@ type Member struct {
 
 // Groups is a page of the known duplicates of an application.
 type Groups struct {
-	Groups   []Group // by tier, then by their first inputs
-	Total    int     // number of groups on all pages
-	Examined uint64  // number of inputs, of Of, whose neighbours were searched; both are 0 if no tier needs them
-	Of       uint64
+	Groups     []Group // by tier, then by their first inputs
+	Total      int     // number of groups on all pages
+	Examined   uint64  // number of inputs, of Searchable, whose neighbours were searched; both are 0 if no tier needs them
+	Searchable uint64
 }
 
 // MaxMembers is the maximum number of listed inputs of a group.
@@ -124,8 +124,8 @@ func (k *kin) addLinked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike
 	if err != nil {
 		return err
 	}
-	out.Of = among.GetCardinality()
-	out.Examined = out.Of - left
+	out.Searchable = among.GetCardinality()
+	out.Examined = out.Searchable - left
 	if slices.Contains(tiers, ReEncoded) {
 		out.Groups = append(out.Groups, joinPairs(pairs(links, among, ReEncoded, 0))...)
 	}
@@ -138,7 +138,7 @@ func (k *kin) addLinked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike
 // examine finds the links of some of the inputs whose links are unknown. It returns the number of inputs that are left.
 func (k *kin) examine(links *index.Links, among *roaring.Bitmap) (left uint64, err error) {
 	todo := among.Clone()
-	links.Unknown(todo)
+	links.RemoveKnown(todo)
 	it := todo.Iterator()
 	for n := 0; n < examined && it.HasNext(); n++ {
 		ord := it.Next()

@@ -62,15 +62,15 @@ func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, 
 			}
 		}
 	}
-	value, ok := Separate(alike, different)
+	value, ok := BestThreshold(alike, different)
 	if !ok {
 		return nil, nil
 	}
 	return &CutOff{value, FromLabels, len(pictures)}, nil
 }
 
-// Separate returns the score that separates two kinds of pairs best, or false if no score does. It sorts both slices.
-func Separate(alike, different []float64) (float64, bool) {
+// BestThreshold returns the score that separates two kinds of pairs best, or false if no score does. It sorts both slices.
+func BestThreshold(alike, different []float64) (float64, bool) {
 	if len(alike) < learnPairs || len(different) < learnPairs {
 		return 0, false
 	}
@@ -157,8 +157,8 @@ func pick(to, from *roaring.Bitmap, n int) {
 	}
 }
 
-// OfUnrelated learns the cut-off of similarity from pictures of which hardly two are alike. It returns nil if there are too few.
-func OfUnrelated(pictures []predict.Embedding) *CutOff {
+// LearnCutOff learns the cut-off of similarity from pictures of which hardly two are alike. It returns nil if there are too few.
+func LearnCutOff(pictures []predict.Embedding) *CutOff {
 	every := max(1, len(pictures)/learnPictures)
 	var some []*predict.Embedding
 	for i := 0; i < len(pictures); i += every {

@@ -39,7 +39,7 @@ func TestBestScoreAgreesWithScan(t *testing.T) {
 			}
 		}
 		enough := len(alike) >= learnPairs && len(different) >= learnPairs && best > 0
-		got, ok := Separate(alike, different)
+		got, ok := BestThreshold(alike, different)
 		if ok != enough || ok && got != want {
 			t.Fatalf("seed %d: Separate = %v %v, want %v %v", seed, got, ok, want, enough)
 		}
@@ -67,7 +67,7 @@ func TestScoresOfUnrelatedPictures(t *testing.T) {
 		}
 		pictures = append(pictures, e)
 	}
-	got := OfUnrelated(pictures)
+	got := LearnCutOff(pictures)
 	reach, n := 0, 0
 	for i := range pictures {
 		for j := range pictures[:i] {
@@ -79,7 +79,7 @@ func TestScoresOfUnrelatedPictures(t *testing.T) {
 	if got.Source != FromBackground || got.Examples != len(pictures) || reach < n/100-1 || reach > n/100+1 {
 		t.Errorf("OfUnrelated = %+v, which %d of %d pairs reach", got, reach, n)
 	}
-	if few := OfUnrelated(pictures[:10]); few != nil {
+	if few := LearnCutOff(pictures[:10]); few != nil {
 		t.Errorf("of 10 pictures %+v was learned", few)
 	}
 }

@@ -187,9 +187,9 @@ func (n *naive) predictedValue(c search.Prediction, in *catalog.Input, d *catalo
 	case !any:
 		return 0, false
 	case c.Absent:
-		return 1 - float64(largest), largest < index.Present
+		return 1 - float64(largest), largest < index.PresentThreshold
 	}
-	return float64(largest), largest >= index.Present
+	return float64(largest), largest >= index.PresentThreshold
 }
 
 func (n *naive) value(concept string, in *catalog.Input, d *catalog.DerivedData) (float32, bool) {

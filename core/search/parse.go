@@ -22,18 +22,18 @@ type Names interface {
 
 // Options are the context of a query.
 type Options struct {
-	Names    Names
-	Language string                                      // language of the application, for a query without a language
-	Own      func(name string) ([]string, error)         // IDs of the application's own concepts with a name; nil: it has none
-	Hosted   func(url string) (name [16]byte, ours bool) // public name in the URL of a hosted picture; nil: no picture is hosted
-	Unknown  func(path, name, code string)               // called for a name, in a language, that no concept has, and its place; nil: not called
+	Names          Names
+	Language       string                                      // language of the application, for a query without a language
+	CustomConcepts func(name string) ([]string, error)         // IDs of the application's own concepts with a name; nil: it has none
+	Hosted         func(url string) (name [16]byte, ours bool) // public name in the URL of a hosted picture; nil: no picture is hosted
+	Unknown        func(path, name, code string)               // called for a name, in a language, that no concept has, and its place; nil: not called
 }
 
 // Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is absent, or null
 // or [] instead of an object, is empty. An empty query matches all inputs. The query borrows v only in the Base64 of its Pictures.
 //
 // For an invalid query it returns ErrQuery with the path of the fault: more than MaxClauses, an unknown language, a clause without a
-// known member. It returns errors of Own unchanged.
+// known member. It returns errors of CustomConcepts unchanged.
 func Parse(v jsonio.Value, o Options) (*Query, error) {
 	p := parser{o: o, q: &Query{}}
 	query, err := object(v, "query")
@@ -438,8 +438,8 @@ func (p *parser) concept(n node) ([]string, error) {
 	if public, ok := p.o.Names.Resolve(name, p.code); ok {
 		ids = append(ids, public)
 	}
-	if p.o.Own != nil {
-		own, err := p.o.Own(name)
+	if p.o.CustomConcepts != nil {
+		own, err := p.o.CustomConcepts(name)
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func (w words) Resolve(name, code string) (string, bool) {
 var options = search.Options{
 	Names:    words{"en dog": "ai_dog", "de Hund": "ai_dog", "en cat": "ai_cat"},
 	Language: "en",
-	Own: func(name string) ([]string, error) {
+	CustomConcepts: func(name string) ([]string, error) {
 		switch name {
 		case "dog":
 			return []string{"mine"}, nil

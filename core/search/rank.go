@@ -73,7 +73,7 @@ func (e *execution) narrow(c *Clause) error {
 			if !p.Absent && len(p.Concepts) > 1 {
 				among = among.Clone()
 			}
-			if err := e.v.Narrow(concept, index.Outcome(!p.Absent), among); err != nil {
+			if err := e.v.Narrow(concept, index.Side(!p.Absent), among); err != nil {
 				return err
 			}
 			if among != e.matches {
@@ -204,7 +204,7 @@ func (e *execution) values(c Condition, ords []uint32) (scoredInputs, []bool, er
 }
 
 // holds reports whether the condition holds if f is the largest value of the concepts.
-func (p Prediction) holds(f float64) bool { return (f < float64(index.Present)) == p.Absent }
+func (p Prediction) holds(f float64) bool { return (f < float64(index.PresentThreshold)) == p.Absent }
 
 // value returns the condition's value for a prediction.
 func (p Prediction) value(f float64) float64 {

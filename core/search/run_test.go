@@ -115,7 +115,7 @@ func TestRunAgreesWithScan(t *testing.T) {
 		for range 3 {
 			w.Churn(t, 1+w.Rand.IntN(60))
 			if w.Rand.IntN(2) == 0 {
-				w.Train(t, indextest.Base, indextest.Own[w.Rand.IntN(3)])
+				w.Train(t, indextest.Base, indextest.CustomConcepts[w.Rand.IntN(3)])
 			}
 			for range w.Rand.IntN(6) {
 				if _, err := w.Index.Step(t.Context(), w.Rand.IntN(40)); err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Ask selects the figures of a Summary, besides the number of matches.
-type Ask struct {
-	Bins   int       // number of bins of the histogram of scores, up to MaxBins; 0: no histogram
-	Days   *Days     // nil: no days
-	Places *PlaceAsk // nil: no places
-	Learn  Learn     // data that cut-offs are learned from, for Bins
+// SummaryOptions select the figures of a Summary, besides the number of matches.
+type SummaryOptions struct {
+	Bins   int           // number of bins of the histogram of scores, up to MaxBins; 0: no histogram
+	Days   *Days         // nil: no days
+	Places *PlaceOptions // nil: no places
+	Learn  Learn         // data that cut-offs are learned from, for Bins
 }
 
-// Limits of an Ask.
+// Limits of [SummaryOptions].
 const (
 	MaxBins   = 1000
 	MaxZoom   = 24
@@ -30,8 +30,8 @@ const (
 // Days defines where a day begins.
 type Days struct{ Offset int } // minutes east of Greenwich
 
-// PlaceAsk has the resolution and the area of places.
-type PlaceAsk struct {
+// PlaceOptions have the resolution and the area of places.
+type PlaceOptions struct {
 	Zoom int // zoom level of web maps: the world is 256·2^Zoom pixels wide, and a cell 64 pixels
 	Box  *Box
 }
@@ -39,7 +39,7 @@ type PlaceAsk struct {
 // Summary has figures of all the matches of a query.
 type Summary struct {
 	Matching uint64
-	Scores   *Scores   // nil if nothing ranks or Ask.Bins is 0
+	Scores   *Scores   // nil if nothing ranks or SummaryOptions.Bins is 0
 	Days     []Day     // newest first
 	Places   []Cluster // the largest first
 }
@@ -66,7 +66,7 @@ type Cluster struct {
 
 // Summarise answers a query as Run does, but with figures of all its matches instead of a page of them. The caller must set the
 // embeddings of q's Pictures, except where IsStored returns true.
-func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, ask Ask) (Summary, error) {
+func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, ask SummaryOptions) (Summary, error) {
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q, mem: memories.Get().(*memory)}
 	defer memories.Put(e.mem)
 	out, err := e.scores(ask)
@@ -88,7 +88,7 @@ func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, 
 }
 
 // scores leaves the matches of all clauses in e.matches, and returns their histogram if ask selects it.
-func (e *execution) scores(ask Ask) (out Summary, err error) {
+func (e *execution) scores(ask SummaryOptions) (out Summary, err error) {
 	outputs, err := e.all()
 	if err != nil || len(outputs) == 0 {
 		return out, err

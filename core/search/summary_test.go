@@ -20,7 +20,7 @@ import (
 
 // naiveSummary computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters
 // that do not depend on the division into cells.
-func naiveSummary(n *naive, ask search.Ask) search.Summary {
+func naiveSummary(n *naive, ask search.SummaryOptions) search.Summary {
 	var out search.Summary
 	days := map[int64]uint64{}
 	for _, hit := range n.answer() {
@@ -73,9 +73,9 @@ func TestSummaryAgreesWithScan(t *testing.T) {
 			}
 			for range 15 {
 				q := random(t, w)
-				ask := search.Ask{
+				ask := search.SummaryOptions{
 					Bins: 1 + w.Rand.IntN(80), Days: &search.Days{Offset: w.Rand.IntN(2881) - 1440},
-					Places: &search.PlaceAsk{Zoom: w.Rand.IntN(search.MaxZoom + 1)},
+					Places: &search.PlaceOptions{Zoom: w.Rand.IntN(search.MaxZoom + 1)},
 				}
 				if w.Rand.IntN(2) == 0 {
 					a, b := w.Point(), w.Point()
@@ -178,7 +178,7 @@ func TestClusters(t *testing.T) {
 	})
 	places := func(zoom int, b *search.Box) []search.Cluster {
 		t.Helper()
-		s, err := search.Summarise(t.Context(), w.Reader(), w.Index, &search.Query{}, search.Ask{Places: &search.PlaceAsk{Zoom: zoom, Box: b}})
+		s, err := search.Summarise(t.Context(), w.Reader(), w.Index, &search.Query{}, search.SummaryOptions{Places: &search.PlaceOptions{Zoom: zoom, Box: b}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestManyClusters(t *testing.T) {
 			all.Add(in.Ord)
 		}
 	})
-	s, err := search.Summarise(t.Context(), w.Reader(), w.Index, &search.Query{}, search.Ask{Places: &search.PlaceAsk{Zoom: 20}})
+	s, err := search.Summarise(t.Context(), w.Reader(), w.Index, &search.Query{}, search.SummaryOptions{Places: &search.PlaceOptions{Zoom: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

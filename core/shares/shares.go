@@ -19,7 +19,7 @@ type Shares struct {
 	free    int64             // can be below 0 after Force
 	places  map[string]int64  // by caller; values are above 0
 	waiting []claim           // in order of arrival; none of them fits
-	turn    uint64            // number of claims that Give has served
+	turn    uint64            // number of claims that Release has served
 	served  map[string]uint64 // turn of the last served claim, by caller with claims or served since the last time that nobody waited
 }
 
@@ -63,8 +63,8 @@ func (s *Shares) Room(caller string) int64 {
 	return max(0, min(s.free, max(s.least-used, (s.free-used)/2)))
 }
 
-// Try takes n places for a caller if they fit, and reports whether it took them. It does not wait.
-func (s *Shares) Try(caller string, n int64) bool {
+// TryAcquire takes n places for a caller if they fit, and reports whether it took them. It does not wait.
+func (s *Shares) TryAcquire(caller string, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.fits(caller, n) {
@@ -81,8 +81,8 @@ func (s *Shares) Force(caller string, n int64) {
 	s.move(caller, n)
 }
 
-// Take waits until n places fit and takes them for a caller. If ctx ends first, it returns the error of ctx.
-func (s *Shares) Take(ctx context.Context, caller string, n int64) error {
+// Acquire waits until n places fit and takes them for a caller. If ctx ends first, it returns the error of ctx.
+func (s *Shares) Acquire(ctx context.Context, caller string, n int64) error {
 	s.mu.Lock()
 	if s.fits(caller, n) {
 		s.move(caller, n)
@@ -103,15 +103,15 @@ func (s *Shares) Take(ctx context.Context, caller string, n int64) error {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // Give assigned the places while ctx ended
-		s.Give(caller, n)
+	if i < 0 { // Release assigned the places while ctx ended
+		s.Release(caller, n)
 	}
 	return ctx.Err()
 }
 
-// Give returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first. Among equals it serves the
+// Release returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first. Among equals it serves the
 // caller that was served longest ago, so a caller with many claims does not delay the others.
-func (s *Shares) Give(caller string, n int64) {
+func (s *Shares) Release(caller string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.move(caller, -n)
@@ -137,7 +137,7 @@ func (s *Shares) Give(caller string, n int64) {
 	}
 }
 
-// before reports whether Give serves caller a before caller b. The caller of before holds mu.
+// before reports whether Release serves caller a before caller b. The caller of before holds mu.
 func (s *Shares) before(a, b string) bool {
 	if s.places[a] != s.places[b] {
 		return s.places[a] < s.places[b]

@@ -17,7 +17,7 @@ func TestSharesLeaveRoom(t *testing.T) {
 	for i, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
 		app, got := strconv.Itoa(i), 0
 		for ok := true; ok; {
-			if ok = s.Try(app, 1); ok {
+			if ok = s.TryAcquire(app, 1); ok {
 				got++
 			}
 		}
@@ -37,7 +37,7 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 		var waiting sync.WaitGroup
 		take := func(app string) {
 			waiting.Go(func() {
-				if s.Take(ctx, app, 1) == nil {
+				if s.Acquire(ctx, app, 1) == nil {
 					mu.Lock()
 					order = append(order, app)
 					mu.Unlock()
@@ -49,7 +49,7 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 			take(app)
 		}
 		for _, from := range []string{"a", "a"} {
-			s.Give(from, 1)
+			s.Release(from, 1)
 			synctest.Wait()
 		}
 		mu.Lock()
@@ -67,20 +67,20 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 func TestSharesServeInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(1, 1)
-		if err := s.Take(t.Context(), "a", 1); err != nil {
+		if err := s.Acquire(t.Context(), "a", 1); err != nil {
 			t.Fatal(err)
 		}
 		order := make(chan string, 10)
 		for _, app := range []string{"a", "a", "a", "a", "a", "a", "a", "a", "a", "b"} {
 			go func() {
-				if s.Take(t.Context(), app, 1) == nil {
+				if s.Acquire(t.Context(), app, 1) == nil {
 					order <- app
-					s.Give(app, 1)
+					s.Release(app, 1)
 				}
 			}()
 			synctest.Wait()
 		}
-		s.Give("a", 1)
+		s.Release("a", 1)
 		synctest.Wait()
 		if first, second := <-order, <-order; first != "a" || second != "b" {
 			t.Errorf("places went to %s and %s first, want a and b", first, second)
@@ -104,9 +104,9 @@ func TestSharesAddUp(t *testing.T) {
 					time.Sleep(begins) // virtual
 					ctx, stop := context.WithTimeout(t.Context(), timeout)
 					defer stop()
-					if s.Take(ctx, app, 1) == nil {
+					if s.Acquire(ctx, app, 1) == nil {
 						time.Sleep(holdTime) // virtual
-						s.Give(app, 1)
+						s.Release(app, 1)
 					}
 				})
 			}
@@ -157,12 +157,12 @@ func TestSharesOfBytes(t *testing.T) {
 		if got := s.Fits(step.caller, step.n); got != step.want {
 			t.Errorf("%s may take %d: %t, want %t", step.caller, step.n, got, step.want)
 		}
-		if got := s.Try(step.caller, step.n); got != step.want {
+		if got := s.TryAcquire(step.caller, step.n); got != step.want {
 			t.Errorf("%s takes %d: %t, want %t", step.caller, step.n, got, step.want)
 		}
 	}
-	s.Give("a", 600)
-	if !s.Try("f", 200) || s.Free() != 400 {
+	s.Release("a", 600)
+	if !s.TryAcquire("f", 200) || s.Free() != 400 {
 		t.Errorf("after a has given back %d are left, want 400", s.Free())
 	}
 }
@@ -186,7 +186,7 @@ func TestRoomIsLargestThatFits(t *testing.T) {
 			if got := s.Room(caller); got != want {
 				t.Fatalf("seed %d: room for %d of %d, %d fit", seed, got, s.all, want)
 			}
-			s.Try(caller, rnd.Int64N(want+1))
+			s.TryAcquire(caller, rnd.Int64N(want+1))
 		}
 	}
 }

@@ -26,8 +26,8 @@ func (g *Golden) Add(name string, data []byte, reencode func([]byte) ([]byte, er
 	g.data[name], g.reencode[name] = data, reencode
 }
 
-// Hold compares the encodings with those in a file, and checks that reencode returns the file's bytes. With update it writes the file.
-func (g *Golden) Hold(t *testing.T, path string, update bool) {
+// Check compares the encodings with those in a file, and checks that reencode returns the file's bytes. With update it writes the file.
+func (g *Golden) Check(t *testing.T, path string, update bool) {
 	t.Helper()
 	if update {
 		var b strings.Builder

@@ -16,8 +16,8 @@ const (
 	unlabelledMost  = 0.02 // of one unlabelled example at most, since it may show the concept
 	balanceMost     = 10   // weight of one example among few against many of the other sign
 
-	MaxOther      = 8192 // examples labelled with other concepts alone
-	MaxUnlabelled = 4096 // examples without a true label
+	maxOther      = 8192 // examples labelled with other concepts alone
+	maxUnlabelled = 4096 // examples without a true label
 )
 
 // row is an example in the matrix.
@@ -106,7 +106,7 @@ func compareRows(a, b row) int {
 // thin drops the rows above the maximum number of their kind, if it has one. The rows are in the order of a
 // hash, so the rest is a fair sample.
 func thin(rows []row) []row {
-	limits := map[kind]int{other: MaxOther, unlabelled: MaxUnlabelled}
+	limits := map[kind]int{other: maxOther, unlabelled: maxUnlabelled}
 	seen := map[kind]int{}
 	return slices.DeleteFunc(rows, func(r row) bool {
 		n, bounded := limits[r.kind]

@@ -166,7 +166,7 @@ func (t *task) residuals(b *batch, z []float32, from, to int) {
 		t.shares(b, z, bias, from, to)
 	} else {
 		c := t.columns[0]
-		kernel.Residual(z[:n], z[:n], bias[0]*biasUnit, c.w[from:to], c.y[from:to])
+		kernel.LogisticResidual(z[:n], z[:n], bias[0]*biasUnit, c.w[from:to], c.y[from:to])
 	}
 	for ; t.skipped < len(t.without) && int(t.without[t.skipped]) < to; t.skipped++ {
 		for j := range t.columns {
@@ -188,7 +188,7 @@ func (t *task) shares(b *batch, z, bias []float32, from, to int) {
 		kernel.Exp(z[j*blockRows:][:n], bias[j]*biasUnit, top, sum)
 	}
 	for j, c := range t.columns {
-		kernel.Share(z[j*blockRows:][:n], z[j*blockRows:][:n], sum, c.w[from:to], c.y[from:to])
+		kernel.SoftmaxResidual(z[j*blockRows:][:n], z[j*blockRows:][:n], sum, c.w[from:to], c.y[from:to])
 	}
 }
 

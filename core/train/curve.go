@@ -12,14 +12,14 @@ type Point [2]float32
 // MaxCurve is the maximum number of points of a curve.
 const MaxCurve = 64
 
-// Step is one point of a concept's curves: the numbers of examples whose values reach a threshold.
-type Step struct {
+// CurvePoint is one point of a concept's curves: the numbers of examples whose values reach a threshold.
+type CurvePoint struct {
 	Threshold float32 `json:"threshold"`
 	Found     int     `json:"found"` // positives
 	Wrong     int     `json:"wrong"` // negatives
 }
 
-func (s Step) isNegative() bool { return s.Found < 0 || s.Wrong < 0 }
+func (s CurvePoint) isNegative() bool { return s.Found < 0 || s.Wrong < 0 }
 
 // DefaultPrecision is the precision that cut-offs promise if Problem.Precision is 0.
 const DefaultPrecision = 0.9
@@ -91,8 +91,8 @@ func cutOff(all, backs []judgement, weight, precision float64) (at, supports flo
 }
 
 // curve returns the corners of the ROC curve of judgements that ascend by value, at most MaxCurve of them.
-func curve(all []judgement) []Step {
-	var steps []Step
+func curve(all []judgement) []CurvePoint {
+	var steps []CurvePoint
 	var found, wrong int
 	for i := len(all); i > 0; {
 		value := all[i-1].value
@@ -103,15 +103,15 @@ func curve(all []judgement) []Step {
 				wrong++
 			}
 		}
-		steps = append(steps, Step{value, found, wrong})
+		steps = append(steps, CurvePoint{value, found, wrong})
 	}
 	return thinSteps(corners(steps))
 }
 
 // corners removes the steps between others on one line along an axis.
-func corners(steps []Step) []Step {
+func corners(steps []CurvePoint) []CurvePoint {
 	out := steps[:0]
-	var last Step
+	var last CurvePoint
 	for i, s := range steps {
 		if i+1 < len(steps) && (last.Wrong == s.Wrong && s.Wrong == steps[i+1].Wrong || last.Found == s.Found && s.Found == steps[i+1].Found) {
 			continue
@@ -122,11 +122,11 @@ func corners(steps []Step) []Step {
 }
 
 // thinSteps returns at most MaxCurve of the steps, evenly among them, with both ends.
-func thinSteps(steps []Step) []Step {
+func thinSteps(steps []CurvePoint) []CurvePoint {
 	if len(steps) <= MaxCurve {
 		return slices.Clip(steps)
 	}
-	some := make([]Step, MaxCurve)
+	some := make([]CurvePoint, MaxCurve)
 	for i := range some {
 		some[i] = steps[i*(len(steps)-1)/(MaxCurve-1)]
 	}

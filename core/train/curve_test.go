@@ -31,7 +31,7 @@ func TestCurve(t *testing.T) {
 		if last := steps[len(steps)-1]; len(steps) > MaxCurve || last.Found != positives || last.Wrong != negatives {
 			t.Fatalf("seed %d: curve %v", seed, steps)
 		}
-		under, before := 0.0, Step{Threshold: 2}
+		under, before := 0.0, CurvePoint{Threshold: 2}
 		for i, s := range steps {
 			if s.Threshold >= before.Threshold || s.Found < before.Found || s.Wrong < before.Wrong {
 				t.Fatalf("seed %d: point %d of %v falls", seed, i, steps)

@@ -18,7 +18,7 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 	w.someInt("others", m.Others)
 	w.someFloat("promised_precision", m.Precision)
 	writeList(&w, "concepts", m.Concepts, w.concept)
-	w.Begin("macro")
+	w.ObjectMember("macro")
 	w.figures(&m.Macro)
 	w.End('}')
 	writeList(&w, "confusion", m.Confusion, func(row *[]int) {
@@ -127,13 +127,13 @@ func (w *writer) concept(c *ConceptMetric) {
 	w.someFloat("cut_off", c.CutOff)
 	w.someFloat("supported_precision", c.Supported)
 	if c.AtCutOff != (PrecisionRecall{}) {
-		w.Begin("at_cut_off")
+		w.ObjectMember("at_cut_off")
 		w.float("precision", c.AtCutOff.Precision)
 		w.float("recall", c.AtCutOff.Recall)
 		w.End('}')
 	}
 	if len(c.Curve) > 0 {
-		writeList(w, "curve", c.Curve, func(s *Step) {
+		writeList(w, "curve", c.Curve, func(s *CurvePoint) {
 			w.Object()
 			w.float32("threshold", s.Threshold)
 			w.int("found", s.Found)
@@ -217,7 +217,7 @@ func scanConcept(v jsonio.Value, c *ConceptMetric) error {
 			at := &c.AtCutOff
 			return v.Scan(jsonio.Var{Name: "precision", To: &at.Precision}, jsonio.Var{Name: "recall", To: &at.Recall})
 		}},
-		jsonio.Var{Name: "curve", To: list(&c.Curve, func(v jsonio.Value, s *Step) error {
+		jsonio.Var{Name: "curve", To: list(&c.Curve, func(v jsonio.Value, s *CurvePoint) error {
 			return v.Scan(
 				jsonio.Var{Name: "threshold", To: &s.Threshold},
 				jsonio.Var{Name: "found", To: &s.Found},

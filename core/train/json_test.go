@@ -45,8 +45,8 @@ func drawMetrics(t *rapid.T) Metrics {
 		return Figures{share.Draw(t, "auc"), share.Draw(t, "precision"), share.Draw(t, "recall"), share.Draw(t, "f1")}
 	}
 	points := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Point { return Point{value.Draw(t, "x"), value.Draw(t, "y")} }), 0, 2)
-	steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Step {
-		return Step{value.Draw(t, "threshold"), count.Draw(t, "found"), count.Draw(t, "wrong")}
+	steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) CurvePoint {
+		return CurvePoint{value.Draw(t, "threshold"), count.Draw(t, "found"), count.Draw(t, "wrong")}
 	}), 0, 2)
 	m := Metrics{
 		Folds: count.Draw(t, "folds"), Inputs: count.Draw(t, "inputs"), Others: count.Draw(t, "others"),

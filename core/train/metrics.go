@@ -82,7 +82,7 @@ type ConceptMetric struct {
 	AtCutOff PrecisionRecall `json:"at_cut_off,omitzero"`
 	// Curve has the steps of the ROC and precision-recall curves by falling threshold: only their corners, and at most
 	// MaxCurve of them. It is nil if CutOff is 0.
-	Curve []Step `json:"curve,omitempty"`
+	Curve []CurvePoint `json:"curve,omitempty"`
 	// ROC is the curve that older programs stored, from (0, 0) to (1, 1), without thresholds.
 	ROC []Point `json:"roc,omitempty"`
 }
@@ -115,8 +115,8 @@ type Weakness struct {
 	LabelledValue float32 `json:"said_value,omitempty"`
 }
 
-// Fits reports whether the example and the concepts are among so many of them.
-func (w *Weakness) Fits(examples, concepts int) bool {
+// InRange reports whether the example and the concepts are among so many of them.
+func (w *Weakness) InRange(examples, concepts int) bool {
 	within := func(i, n int) bool { return i >= 0 && i < n }
 	return within(w.Example, examples) && within(w.Concept, concepts) && within(w.Labelled, concepts)
 }
@@ -127,7 +127,7 @@ func (m *Metrics) Check(examples, concepts int) error {
 		return fmt.Errorf("metrics of %d concepts, not %d: %w", len(m.Concepts), concepts, ErrProblem)
 	}
 	for i := range m.Concepts {
-		if c := &m.Concepts[i]; c.Positives < 0 || c.Negatives < 0 || len(c.Curve) > MaxCurve || slices.ContainsFunc(c.Curve, Step.isNegative) {
+		if c := &m.Concepts[i]; c.Positives < 0 || c.Negatives < 0 || len(c.Curve) > MaxCurve || slices.ContainsFunc(c.Curve, CurvePoint.isNegative) {
 			return fmt.Errorf("metrics of concept %d: %w", i, ErrProblem)
 		}
 	}
@@ -137,7 +137,7 @@ func (m *Metrics) Check(examples, concepts int) error {
 		}
 	}
 	for i := range m.Weakest {
-		if !m.Weakest[i].Fits(examples, concepts) {
+		if !m.Weakest[i].InRange(examples, concepts) {
 			return fmt.Errorf("weakest example %d: %w", i, ErrProblem)
 		}
 	}

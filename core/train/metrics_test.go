@@ -452,12 +452,12 @@ func TestWeights(t *testing.T) {
 
 // TestThinning checks that thin keeps samples of the many other and unlabelled examples, and all labelled and background ones.
 func TestThinning(t *testing.T) {
-	rows := make([]row, 0, MaxOther+MaxUnlabelled+40)
-	for i := range MaxOther + MaxUnlabelled + 40 {
+	rows := make([]row, 0, maxOther+maxUnlabelled+40)
+	for i := range maxOther + maxUnlabelled + 40 {
 		rows = append(rows, row{kind: kind(i % 4), hash: rand.New(rand.NewPCG(uint64(i), 1)).Uint64()})
 	}
-	rows = append(rows, slices.Repeat([]row{{kind: other}}, MaxOther)...)
-	rows = append(rows, slices.Repeat([]row{{kind: unlabelled}}, MaxUnlabelled)...)
+	rows = append(rows, slices.Repeat([]row{{kind: other}}, maxOther)...)
+	rows = append(rows, slices.Repeat([]row{{kind: unlabelled}}, maxUnlabelled)...)
 	n := map[kind]int{}
 	before := map[kind]int{}
 	for _, r := range rows {
@@ -466,7 +466,7 @@ func TestThinning(t *testing.T) {
 	for _, r := range thin(rows) {
 		n[r.kind]++
 	}
-	if n[other] != MaxOther || n[unlabelled] != MaxUnlabelled || n[labelled] != before[labelled] || n[background] != before[background] {
+	if n[other] != maxOther || n[unlabelled] != maxUnlabelled || n[labelled] != before[labelled] || n[background] != before[background] {
 		t.Errorf("%v are left of %v", n, before)
 	}
 }

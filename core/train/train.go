@@ -20,9 +20,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Engine is the version of this package's arithmetic. It is part of the digests of trainings. Raise it with every change that gives a
+// EngineVersion is the version of this package's arithmetic. It is part of the digests of trainings. Raise it with every change that gives a
 // problem another head.
-const Engine = 1
+const EngineVersion = 1
 
 var (
 	// ErrNoExamples is returned when there are labels, but none on an example with an embedding.

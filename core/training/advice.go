@@ -18,12 +18,12 @@ const (
 	NoConcepts  AdviceCode = "no_concepts"  // the model has no concepts and cannot be trained
 	NoPositives AdviceCode = "no_positives" // a concept without a positive label
 	OneClass    AdviceCode = "one_class"    // no inputs that distinguish the concepts
-	FewExamples AdviceCode = "few_examples" // a concept with fewer positives than Enough
+	FewExamples AdviceCode = "few_examples" // a concept with fewer positives than RecommendedPositives
 	Unbalanced  AdviceCode = "unbalanced"   // a concept with fewer than half of the model's usual positives
 )
 
-// Enough is the recommended number of positives of a concept: with ten photographs each, models distinguish two concepts well.
-const Enough = 10
+// RecommendedPositives is the recommended number of positives of a concept: with ten photographs each, models distinguish two concepts well.
+const RecommendedPositives = 10
 
 // Advise returns the most urgent problem of a model's training set. r is the relation of the model's concepts.
 func Advise(s *Survey, r Relation) Advice {
@@ -46,13 +46,13 @@ func Advise(s *Survey, r Relation) Advice {
 	usual := (counts[len(counts)/2] + 1) / 2
 	switch {
 	case r.Exclusive && withPositives == 1:
-		return Advice{OneClass, least, missing(n, Enough)}
+		return Advice{OneClass, least, missing(n, RecommendedPositives)}
 	case n == 0:
-		return Advice{NoPositives, least, Enough}
+		return Advice{NoPositives, least, RecommendedPositives}
 	case r.Closed && indistinct(s):
 		return Advice{OneClass, least, 0}
-	case n < Enough:
-		return Advice{FewExamples, least, missing(n, Enough)}
+	case n < RecommendedPositives:
+		return Advice{FewExamples, least, missing(n, RecommendedPositives)}
 	case n < usual:
 		return Advice{Unbalanced, least, missing(n, usual)}
 	}

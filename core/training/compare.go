@@ -69,12 +69,12 @@ func (p Pair) Differ(before, after *Side, was, is []float32) (differ bool, moved
 
 // Change is an input for which two versions predict different concepts.
 type Change struct {
-	Ord   uint32
-	Moved float32 // largest difference of values, among the concepts that only one version predicts
+	Ord           uint32
+	MaxDifference float32 // largest difference of values, among the concepts that only one version predicts
 }
 
 // Compare finds the inputs among ords for which two versions predict different concepts. All of ords must be analysed. The result
-// is in the order of falling Moved, then by ordinal. It computes both heads for every input.
+// is in the order of falling MaxDifference, then by ordinal. It computes both heads for every input.
 func Compare(ctx context.Context, x Pictures, ords *roaring.Bitmap, before, after *Side) ([]Change, error) {
 	pairs := Pairs(before.Head, after.Head)
 	was := make([]float32, 0, len(before.Head.Concepts))
@@ -86,7 +86,7 @@ func Compare(ctx context.Context, x Pictures, ords *roaring.Bitmap, before, afte
 		changed := false
 		for _, p := range pairs {
 			if differ, moved := p.Differ(before, after, was, is); differ {
-				changed, c.Moved = true, max(c.Moved, moved)
+				changed, c.MaxDifference = true, max(c.MaxDifference, moved)
 			}
 		}
 		if changed {
@@ -94,7 +94,7 @@ func Compare(ctx context.Context, x Pictures, ords *roaring.Bitmap, before, afte
 		}
 	})
 	slices.SortFunc(all, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(b.Moved, a.Moved), cmp.Compare(a.Ord, b.Ord))
+		return cmp.Or(cmp.Compare(b.MaxDifference, a.MaxDifference), cmp.Compare(a.Ord, b.Ord))
 	})
 	return all, err
 }

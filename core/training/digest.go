@@ -35,7 +35,7 @@ func (d *digester) example(e *train.Example, concepts int) {
 // sum returns the digest of a problem whose examples were added, for the network with the identity base.
 func (d *digester) sum(p *train.Problem, base [sha256.Size]byte) (sum [sha256.Size]byte) {
 	le := binary.LittleEndian
-	b := le.AppendUint32([]byte("sightline training 1\n"), train.Engine)
+	b := le.AppendUint32([]byte("sightline training 1\n"), train.EngineVersion)
 	b = append(append(b, base[:]...), oneIf(p.Exclusive), oneIf(p.Closed))
 	b = le.AppendUint64(b, math.Float64bits(cmp.Or(p.Precision, train.DefaultPrecision)))
 	b = le.AppendUint32(b, uint32(len(p.Concepts)))

@@ -154,7 +154,7 @@ func TestDigestPreimage(t *testing.T) {
 	}
 	number := func(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
 	want := hash(
-		[]byte("sightline training 1\n"), number(train.Engine), w.net.base[:], []byte{1, 0},
+		[]byte("sightline training 1\n"), number(train.EngineVersion), w.net.base[:], []byte{1, 0},
 		binary.LittleEndian.AppendUint64(nil, math.Float64bits(0.9)), number(2), number(3), []byte("cat"), number(3), []byte("dog"),
 		hash(background...),
 		number(7), bytes.Join(examples, nil),

@@ -13,7 +13,7 @@
 // version's result reach the store in one batch, or not at all. After a crash the version is
 // still pending and is trained again from the start.
 //
-// [Renew] trains a trained version again from its manifest: for the same network its head is equal bit for bit.
+// [Retrain] trains a trained version again from its manifest: for the same network its head is equal bit for bit.
 //
 // [Export] returns a version's head. [Import] creates a version from a head that was trained elsewhere, without a training: the request
 // and its result reach the log together.
@@ -25,8 +25,8 @@
 // lowest first:
 //
 //	"sightline training 1\n"
-//	core        number   train.Engine
-//	network     32 bytes predict.Set.Base, which holds predict.Engine
+//	core        number   train.EngineVersion
+//	network     32 bytes predict.Set.Base, which holds predict.EngineVersion
 //	settings    2 bytes  1 if concepts_mutually_exclusive, else 0; 1 if closed_environment, else 0
 //	precision   8 bytes  that the cut-offs promise, an IEEE 754 double, lowest byte first
 //	concepts    number, then of each, in the order of the model: the number of bytes of its id, its id in UTF-8

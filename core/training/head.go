@@ -32,7 +32,7 @@ func Export(v *partition.View, model, version string) (*ModelHead, error) {
 	}
 	var of catalog.Version
 	if version == "" {
-		of, err = v.Current(m.Dot)
+		of, err = v.CurrentVersion(m.Dot)
 	} else {
 		of, err = v.Version(m.Dot, version)
 	}
@@ -68,7 +68,7 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 	if manifest.Metrics, err = metrics.MarshalJSON(); err != nil {
 		return err
 	}
-	verdicts, err := Add(ctx, p, app, model.Dot, version, &Outcome{Manifest: manifest.Marshal()})
+	verdicts, err := AddVersion(ctx, p, app, model.Dot, version, &Outcome{Manifest: manifest.Marshal()})
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,9 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 	return undoStaleImport(ctx, p, &model, version, fits.Concepts)
 }
 
-// Add adds a trained version with the manifest and the detail of an outcome to a model, and returns the verdicts on both of its
+// AddVersion adds a trained version with the manifest and the detail of an outcome to a model, and returns the verdicts on both of its
 // operations. The error is the partition's.
-func Add(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, version string, o *Outcome) ([]fold.Verdict, error) {
+func AddVersion(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, version string, o *Outcome) ([]fold.Verdict, error) {
 	return p.Submit(ctx, "", []log.Body{
 		&log.VersionTrain{Model: model, Version: version},
 		&log.VersionResult{

@@ -164,7 +164,7 @@ func TestImportedVersionIsNotTrainedAgain(t *testing.T) {
 	if err := Import(t.Context(), w.p, h, "imported"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Renew(w.p.View(), newNetwork(t, 2, 64), w.version("imported"), "renewed")
+	r, err := Retrain(w.p.View(), newNetwork(t, 2, 64), w.version("imported"), "renewed")
 	if err != nil {
 		t.Fatal(err)
 	}

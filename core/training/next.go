@@ -30,10 +30,10 @@ import (
 // The sizes of the samples bound the cost of a list. A sample takes the inputs whose ordinals hash lowest. If one of them
 // gets a label, the next input joins the sample and the others stay.
 const (
-	MaxCandidates  = 4096 // unlabelled inputs
+	maxCandidates  = 4096 // unlabelled inputs
 	maxRepresented = 1024 // candidates for which gains are summed
 	maxKnown       = 256  // labelled inputs
-	MaxNext        = 1000 // length of a list
+	MaxSuggestions = 1000 // length of a list
 )
 
 // Reason is the reason for a picture's place in the list.
@@ -45,8 +45,8 @@ const (
 	Different Reason = "different" // the picture is unlike the labelled and listed ones, and similar to others
 )
 
-// Next is one picture of the list.
-type Next struct {
+// Suggestion is one picture of the list.
+type Suggestion struct {
 	Ord    uint32
 	Score  float64 // gain as a share of the largest possible gain, 0 to 1; it never rises in a list
 	Reason Reason
@@ -64,19 +64,19 @@ var _ Pictures = (*index.View)(nil)
 // Evaluate returns the values of the newest version for a picture, and the version's doubt, from 0 to 1.
 type Evaluate func(e *predict.Embedding) (values []float32, unsure float64)
 
-// Order returns the n most useful inputs of unlabelled, the most useful first. It returns fewer if unlabelled has fewer or n is above
-// MaxNext. known are labelled inputs. All inputs must be analysed. judge is nil if the model has no trained version. Order computes up
-// to maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
-func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Evaluate, n int) ([]Next, error) {
-	c, err := newCandidates(ctx, x, Sample(unlabelled, MaxCandidates), judge)
+// Suggest returns the n most useful inputs of unlabelled, the most useful first. It returns fewer if unlabelled has fewer or n is above
+// MaxSuggestions. known are labelled inputs. All inputs must be analysed. judge is nil if the model has no trained version. Suggest computes up
+// to maxRepresented·(maxCandidates + maxKnown) distances and keeps 8 MB of them.
+func Suggest(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Evaluate, n int) ([]Suggestion, error) {
+	c, err := newCandidates(ctx, x, sampleOrds(unlabelled, maxCandidates), judge)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.compare(ctx, x, Sample(known, maxKnown)); err != nil {
+	if err := c.compare(ctx, x, sampleOrds(known, maxKnown)); err != nil {
 		return nil, err
 	}
-	var list []Next
-	for range min(n, MaxNext, len(c.all)) {
+	var list []Suggestion
+	for range min(n, MaxSuggestions, len(c.all)) {
 		best := c.mostUseful()
 		c.listed[best] = true
 		list = append(list, c.all[best])
@@ -85,9 +85,9 @@ func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, j
 	return list, nil
 }
 
-// candidates are the pictures from which Order chooses, by ordinal.
+// candidates are the pictures from which Suggest chooses, by ordinal.
 type candidates struct {
-	all     []Next
+	all     []Suggestion
 	vectors *kernel.Vectors
 	listed  []bool
 	gains   []uint64 // last computed gain of each candidate: an upper bound, since gains fall as the list grows
@@ -110,10 +110,10 @@ func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge 
 	vectors.Grow(n)
 	c := &candidates{vectors: vectors, listed: make([]bool, n), gains: make([]uint64, n)}
 	unsure := make([]float64, n)
-	represented := Sample(ords, maxRepresented)
+	represented := sampleOrds(ords, maxRepresented)
 	err = x.Embeddings(ctx, ords, func(ord uint32, e *predict.Embedding) {
 		i := len(c.all)
-		c.all = append(c.all, Next{Ord: ord, Reason: Different})
+		c.all = append(c.all, Suggestion{Ord: ord, Reason: Different})
 		vectors.Set(uint32(i), e.Q[:], e.Scale)
 		if judge != nil {
 			c.all[i].Values, unsure[i] = judge(e)
@@ -171,7 +171,7 @@ const same = 1 << 15
 func (c *candidates) measure(row []uint16, q *kernel.Query) {
 	c.vectors.Distances(c.distances, q, c.represented)
 	for u, d := range c.distances {
-		row[u] = uint16((kernel.Far - min(d, kernel.Far)) / (kernel.Far / 2 / same))
+		row[u] = uint16((kernel.OrthogonalDistance - min(d, kernel.OrthogonalDistance)) / (kernel.OrthogonalDistance / 2 / same))
 	}
 }
 
@@ -213,8 +213,8 @@ func (c *candidates) mostUseful() int {
 	return best
 }
 
-// Sample returns the n ordinals with the lowest hashes, or ords itself if it has at most n.
-func Sample(ords *roaring.Bitmap, n int) *roaring.Bitmap {
+// sampleOrds returns the n ordinals with the lowest hashes, or ords itself if it has at most n.
+func sampleOrds(ords *roaring.Bitmap, n int) *roaring.Bitmap {
 	if ords.GetCardinality() <= uint64(n) {
 		return ords
 	}
@@ -241,9 +241,9 @@ func mix(h uint32) uint32 {
 	return h ^ h>>16
 }
 
-// Unsure returns how unsure a model is by its values, 0 to 1: of its most doubtful concept, or, where the concepts
+// Uncertainty returns how unsure a model is by its values, 0 to 1: of its most doubtful concept, or, where the concepts
 // exclude each other, between the two most likely. A model that is not closed has one more value: that none of them is shown.
-func Unsure(values []float32, r Relation) float64 {
+func Uncertainty(values []float32, r Relation) float64 {
 	if !r.Exclusive {
 		doubt := 0.0
 		for _, v := range values {

@@ -79,7 +79,7 @@ func BenchmarkLabelNext(b *testing.B) {
 	}
 	judge := func(e *predict.Embedding) ([]float32, float64) {
 		values := head.Values(nil, e)
-		return values, Unsure(values, Relation{})
+		return values, Uncertainty(values, Relation{})
 	}
 	side := NewSide(&head, &train.Metrics{})
 	for _, op := range []struct {
@@ -87,15 +87,15 @@ func BenchmarkLabelNext(b *testing.B) {
 		do   func(v *partition.View, x *index.View) error
 	}{
 		{"next/20", func(_ *partition.View, x *index.View) error {
-			_, err := Order(context.Background(), x, unlabelled, known, judge, 20)
+			_, err := Suggest(context.Background(), x, unlabelled, known, judge, 20)
 			return err
 		}},
 		{"next/1000", func(_ *partition.View, x *index.View) error {
-			_, err := Order(context.Background(), x, unlabelled, known, judge, 1000)
+			_, err := Suggest(context.Background(), x, unlabelled, known, judge, 1000)
 			return err
 		}},
 		{"survey", func(v *partition.View, x *index.View) error {
-			_, err := Take(v, x, []string{"cat"}, &v1)
+			_, err := NewSurvey(v, x, []string{"cat"}, &v1)
 			return err
 		}},
 		{"compare", func(_ *partition.View, x *index.View) error {

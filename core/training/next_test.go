@@ -67,7 +67,7 @@ func TestOrderIsGreedy(t *testing.T) {
 		if random.IntN(3) > 0 {
 			judge = doubts(1 + random.IntN(8))
 		}
-		list, err := Order(t.Context(), a, unlabelled, known, judge, 1000)
+		list, err := Suggest(t.Context(), a, unlabelled, known, judge, 1000)
 		if err != nil || len(list) != int(unlabelled.GetCardinality()) {
 			t.Fatalf("seed %d: %d of %d in the list, %v", seed, len(list), unlabelled.GetCardinality(), err)
 		}
@@ -83,8 +83,8 @@ func TestOrderIsGreedy(t *testing.T) {
 				t.Fatalf("seed %d: %+v", seed, next)
 			}
 		}
-		short, err := Order(t.Context(), a, unlabelled, known, judge, len(list)/2)
-		same := func(a, b Next) bool { return a.Ord == b.Ord && a.Score == b.Score }
+		short, err := Suggest(t.Context(), a, unlabelled, known, judge, len(list)/2)
+		same := func(a, b Suggestion) bool { return a.Ord == b.Ord && a.Score == b.Score }
 		if err != nil || !slices.EqualFunc(short, list[:len(list)/2], same) {
 			t.Fatalf("seed %d: the list of %d is no beginning of that of %d: %v", seed, len(short), len(list), err)
 		}
@@ -97,7 +97,7 @@ func TestOrderRepresentsASample(t *testing.T) {
 	const others = 50
 	ords := roaring.New()
 	ords.AddRange(0, maxRepresented+others)
-	sample, a := Sample(ords, maxRepresented), album{}
+	sample, a := sampleOrds(ords, maxRepresented), album{}
 	for it := ords.Iterator(); it.HasNext(); {
 		ord := it.Next()
 		kind := int(ord) % 5
@@ -107,7 +107,7 @@ func TestOrderRepresentsASample(t *testing.T) {
 		e := vector(t, kind, uint64(ord))
 		a[ord] = &e
 	}
-	list, err := Order(t.Context(), a, ords, roaring.New(), nil, 20)
+	list, err := Suggest(t.Context(), a, ords, roaring.New(), nil, 20)
 	if err != nil || len(list) != 20 {
 		t.Fatalf("%d in the list, %v", len(list), err)
 	}
@@ -168,7 +168,7 @@ func (s *slow) gain(ord uint32) float64 {
 }
 
 // take checks the next picture of a list and moves it from left to the listed pictures.
-func (s *slow) take(next *Next) error {
+func (s *slow) take(next *Suggestion) error {
 	got, largest := s.gain(next.Ord), 0.0
 	for it := s.left.Iterator(); it.HasNext(); {
 		largest = max(largest, s.gain(it.Next()))
@@ -194,7 +194,7 @@ func TestSampleOfOrdinals(t *testing.T) {
 			all.Add(random.Uint32N(1000))
 		}
 		n := random.IntN(200)
-		some := Sample(all.Clone(), n)
+		some := sampleOrds(all.Clone(), n)
 		if want := min(uint64(n), all.GetCardinality()); some.GetCardinality() != want || some.AndCardinality(all) != want {
 			t.Fatalf("seed %d: a sample of %d of %d has %d", seed, n, all.GetCardinality(), some.GetCardinality())
 		}
@@ -203,7 +203,7 @@ func TestSampleOfOrdinals(t *testing.T) {
 		}
 		removed := some.ToArray()[random.IntN(int(some.GetCardinality()))]
 		all.Remove(removed)
-		after := Sample(all.Clone(), n)
+		after := sampleOrds(all.Clone(), n)
 		some.Remove(removed)
 		if roaring.AndNot(some, after).IsEmpty() {
 			continue
@@ -228,7 +228,7 @@ func TestUnsure(t *testing.T) {
 		{[]float32{0.25, 0}, true, true, 0.75},
 		{[]float32{1, 0}, true, false, 0},
 	} {
-		if got := Unsure(tt.values, Relation{tt.exclusive, tt.closed}); got != tt.want {
+		if got := Uncertainty(tt.values, Relation{tt.exclusive, tt.closed}); got != tt.want {
 			t.Errorf("Unsure(%v, exclusive %t, closed %t) = %v, want %v", tt.values, tt.exclusive, tt.closed, got, tt.want)
 		}
 	}
@@ -284,17 +284,17 @@ func TestCompare(t *testing.T) {
 		for it := ords.Iterator(); it.HasNext(); {
 			ord := it.Next()
 			was, is := before.says(a[ord]), after.says(a[ord])
-			c := Change{Ord: ord, Moved: -1}
+			c := Change{Ord: ord, MaxDifference: -1}
 			for _, id := range []string{"cat", "dog", "emu"} {
 				if was[id].present != is[id].present {
-					c.Moved = max(c.Moved, was[id].value-is[id].value, is[id].value-was[id].value)
+					c.MaxDifference = max(c.MaxDifference, was[id].value-is[id].value, is[id].value-was[id].value)
 				}
 			}
-			if c.Moved >= 0 {
+			if c.MaxDifference >= 0 {
 				want = append(want, c)
 			}
 		}
-		slices.SortStableFunc(want, func(a, b Change) int { return cmp.Compare(b.Moved, a.Moved) })
+		slices.SortStableFunc(want, func(a, b Change) int { return cmp.Compare(b.MaxDifference, a.MaxDifference) })
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %v, want %v", seed, got, want)
 		}

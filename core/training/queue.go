@@ -21,8 +21,8 @@ type Partition interface {
 	View() *partition.View
 	// MadeBy reports whether operations of a writer were made here.
 	MadeBy(w log.Writer) bool
-	// Owns reports whether this partition must do what an operation asks for.
-	Owns(dot log.Dot) bool
+	// IsResponsible reports whether this partition must do what an operation asks for.
+	IsResponsible(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
 
@@ -78,7 +78,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	defer q.mu.Unlock()
 	view := q.partition.View()
 	defer view.Close()
-	if n <= 0 || q.idle && q.seen == view.Moves() {
+	if n <= 0 || q.idle && q.seen == view.Generation() {
 		return nil, nil
 	}
 	waiting, err := catalog.Collect(view.PendingVersions)
@@ -87,10 +87,10 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	}
 	q.forget(waiting)
 	var runs []*Run
-	q.idle, q.seen = true, view.Moves()
+	q.idle, q.seen = true, view.Generation()
 	for _, v := range waiting {
 		lease := leaseOf(&v)
-		if q.out[lease] != nil || !q.partition.Owns(v.RequestedAt) {
+		if q.out[lease] != nil || !q.partition.IsResponsible(v.RequestedAt) {
 			continue
 		}
 		if len(runs) == n || now.Before(q.later[lease]) || now.Before(q.begins(&v)) {
@@ -103,7 +103,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 			return runs, err
 		}
 		if ready {
-			run := Start(q.partition.View(), q.models, v)
+			run := startRun(q.partition.View(), q.models, v)
 			q.out[lease] = run
 			runs = append(runs, run)
 		}
@@ -181,7 +181,7 @@ func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) 
 	}
 	lease := leaseOf(&r.version)
 	if outcome == nil && ctx.Err() == nil && !errors.Is(trouble, ErrNotAnalysed) && q.countAttempt(lease) {
-		outcome = &Outcome{Result: log.VersionResult{Model: r.version.Model, Version: r.version.ID, Code: CodeTrouble}}
+		outcome = &Outcome{Result: log.VersionResult{Model: r.version.Model, Version: r.version.ID, Code: CodeFailed}}
 		outcome.hold(&r.version)
 	}
 	if outcome == nil {
@@ -240,8 +240,8 @@ func (q *Queue) Progress(v *catalog.Version) (share float64, out bool) {
 	return 0, false
 }
 
-// Out returns the number of trainings that are handed out.
-func (q *Queue) Out() int {
+// InProgress returns the number of trainings that are handed out.
+func (q *Queue) InProgress() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.out)

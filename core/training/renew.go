@@ -9,11 +9,11 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Renew starts a run that trains a version again for another network, as the version id. It uses the inputs,
+// Retrain starts a run that trains a version again for another network, as the version id. It uses the inputs,
 // labels and settings of the version's manifest, even if they have changed since. It omits inputs that were deleted or that
 // the network could not analyse. With the same network and all inputs, the outcome is the same bit for bit. An imported
-// version cannot be trained: its run ends at once. The run owns the view unless Renew returns an error. Errors: those of the store.
-func Renew(view *partition.View, models Models, version catalog.Version, id string) (*Run, error) {
+// version cannot be trained: its run ends at once. The run owns the view unless Retrain returns an error. Errors: those of the store.
+func Retrain(view *partition.View, models Models, version catalog.Version, id string) (*Run, error) {
 	m, err := view.Manifest(&version)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ const (
 	CodeNoData      = 21110 // labelled inputs, but none that could be analysed
 	CodeNoPositives = 21111 // labels, but none that is true
 	CodeSingleClass = 21112 // exclusive concepts, fewer than two with a true label
-	CodeTrouble     = 21115 // anything else
+	CodeFailed      = 21115 // anything else
 )
 
 // ErrNotAnalysed is returned by [Run.Err] when an input of the set has no embedding by the network
@@ -69,8 +69,8 @@ type Outcome struct {
 	Manifest []byte
 }
 
-// Start freezes the training set of a version at a view. The run closes the view.
-func Start(view *partition.View, models Models, version catalog.Version) *Run {
+// startRun freezes the training set of a version at a view. The run closes the view.
+func startRun(view *partition.View, models Models, version catalog.Version) *Run {
 	r := newRun(view, models, version)
 	r.scan = newScan(&version)
 	return r
@@ -88,7 +88,7 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 	}
 	r.manifest = catalog.Manifest{Version: version.ID, Base: models.Base(), Seq: r.seq}
 	if n := len(version.Concepts); n > train.MaxConcepts { // replicas may add more than a call of /v2; each takes memory for each input
-		r.end(CodeTrouble, fmt.Sprintf("The version has %d concepts, and at most %d can be trained.", n, train.MaxConcepts))
+		r.end(CodeFailed, fmt.Sprintf("The version has %d concepts, and at most %d can be trained.", n, train.MaxConcepts))
 	}
 	return r
 }

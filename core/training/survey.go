@@ -22,10 +22,10 @@ type Survey struct {
 // Tally counts the inputs with a positive label for a concept, and those with a negative one.
 type Tally struct{ Positives, Negatives uint64 }
 
-// Take surveys the labels for a model's concepts. than is the model's newest trained version, or nil. Inputs
+// NewSurvey surveys the labels for a model's concepts. than is the model's newest trained version, or nil. Inputs
 // whose pictures are unavailable do not count, since they are useless for training. It reads postings and one manifest. It reads
 // an input only for its ordinal, if the input was not confirmed yet when than was trained.
-func Take(v *partition.View, x *index.View, concepts []string, than *catalog.Version) (Survey, error) {
+func NewSurvey(v *partition.View, x *index.View, concepts []string, than *catalog.Version) (Survey, error) {
 	able, err := trainable(v, x)
 	if err != nil {
 		return Survey{}, err

@@ -80,7 +80,7 @@ func checkSurvey(t *testing.T, w *world, seed uint64, trained *catalog.Version) 
 	t.Helper()
 	view := w.p.View()
 	defer view.Close()
-	got, err := Take(view, w.p.Index().At(view.Reader), []string{"cat", "dog"}, trained)
+	got, err := NewSurvey(view, w.p.Index().At(view.Reader), []string{"cat", "dog"}, trained)
 	if err != nil {
 		t.Fatal(err)
 	}

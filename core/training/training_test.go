@@ -150,7 +150,7 @@ func TestTrainingWaitsForPendingInputs(t *testing.T) {
 		w.finishDownload(dot, 0)
 	}
 	runs := w.take()
-	if len(runs) != 1 || w.q.Out() != 1 {
+	if len(runs) != 1 || w.q.InProgress() != 1 {
 		t.Fatalf("%d trainings once all inputs are there, want 1", len(runs))
 	}
 	if again := w.take(); len(again) != 0 {
@@ -158,8 +158,8 @@ func TestTrainingWaitsForPendingInputs(t *testing.T) {
 	}
 	w.finishDownload(late, 0)
 	w.finish(runs[0])
-	if m := w.manifest("one"); len(m.Inputs) != 3 || w.q.Out() != 0 {
-		t.Errorf("%d inputs, want the 3 that were there, %d out", len(m.Inputs), w.q.Out())
+	if m := w.manifest("one"); len(m.Inputs) != 3 || w.q.InProgress() != 0 {
+		t.Errorf("%d inputs, want the 3 that were there, %d out", len(m.Inputs), w.q.InProgress())
 	}
 	if len(w.take()) != 0 {
 		t.Error("something is due after the only training has ended")
@@ -279,7 +279,7 @@ func TestRetrainingRepeatsManifest(t *testing.T) {
 		w.do(&log.ModelPatch{Model: w.model, Config: []log.Setting{setting("concepts_mutually_exclusive"), setting("closed_environment")}})
 		renew := func(id string) []byte {
 			t.Helper()
-			r, err := Renew(w.p.View(), w.net, w.version("one"), id)
+			r, err := Retrain(w.p.View(), w.net, w.version("one"), id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -327,8 +327,8 @@ func TestFailedTrainingIsRetried(t *testing.T) {
 		}
 		w.now = w.now.Add(1)
 	}
-	if v := w.version("one"); v.Code != CodeTrouble {
-		t.Errorf("version at %d, want %d", v.Code, CodeTrouble)
+	if v := w.version("one"); v.Code != CodeFailed {
+		t.Errorf("version at %d, want %d", v.Code, CodeFailed)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestModelDeletedDuringTraining(t *testing.T) {
 		r := w.take()[0]
 		w.do(body(w))
 		w.finish(r)
-		if len(w.take()) != 0 || w.q.Out() != 0 {
+		if len(w.take()) != 0 || w.q.InProgress() != 0 {
 			t.Error("something is left to do")
 		}
 	}
@@ -503,7 +503,7 @@ func TestTooManyConcepts(t *testing.T) {
 		t.Fatalf("%d runs, want one that ends at once", len(runs))
 	}
 	w.finish(runs[0])
-	if v := w.version("v"); v.Code != CodeTrouble || v.Detail != "The version has 16385 concepts, and at most 16384 can be trained." {
+	if v := w.version("v"); v.Code != CodeFailed || v.Detail != "The version has 16385 concepts, and at most 16384 can be trained." {
 		t.Errorf("code %d: %s", v.Code, v.Detail)
 	}
 }

@@ -97,7 +97,7 @@ func (c *calls) write() error {
 	}
 	var b kv.Batch
 	b.Put(c.key, encodeRecord(nil, &c.record))
-	err := kv.Sync(c.store, &b)
+	err := kv.CommitAndWait(c.store, &b)
 	if err == nil {
 		c.written = c.record
 	}

@@ -110,7 +110,7 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 		},
 		Rate: on.Settings.Rate, OperatorRate: on.Settings.OperatorRate,
 		Models:         tables,
-		CollectOrphans: e.Register.Collect,
+		CollectOrphans: e.Register.ScheduleCollect,
 	}
 	if e.replicas != nil {
 		services.Blobs, services.Register = on.Folder.Blobs, e.replicas

@@ -25,5 +25,5 @@ func TestGolden(t *testing.T) {
 		a, err := decodeAgedAt(data)
 		return encodeAgedAt(nil, &a), err
 	})
-	g.Hold(t, "testdata/golden.txt", *update)
+	g.Check(t, "testdata/golden.txt", *update)
 }

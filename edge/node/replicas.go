@@ -274,7 +274,7 @@ func (c *replicaSet) join(ctx context.Context, one *appReplica) error {
 	if err != nil {
 		return err
 	}
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		return err
 	}
@@ -334,15 +334,15 @@ func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (fin
 		if err != nil {
 			return false, err
 		}
-		deletion = &revocation{seq + 1, (&catalog.AppRecord{Epoch: epoch, App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
+		deletion = &revocation{seq + 1, (&catalog.AppRecord{Epoch: epoch, App: one.app, Revoked: catalog.ReasonRevoked}).Encode()}
 	}
 	if !final {
-		deletion = &revocation{0, (&catalog.AppRecord{App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
+		deletion = &revocation{0, (&catalog.AppRecord{App: one.app, Revoked: catalog.ReasonRevoked}).Encode()}
 	}
 	if err := register.ApplyAppRecord(ctx, c.store, one.app, deletion.seq, deletion.data); err != nil {
 		return false, err
 	}
-	c.e.Register.Collect()
+	c.e.Register.ScheduleCollect()
 	c.log.Warn("the origin took an application away; its local data was deleted", "app", one.app, "origin", c.identity.Origin, "reason", why)
 	return final, nil
 }
@@ -355,7 +355,7 @@ func (c *replicaSet) AppRecordSeq(app string) (uint64, error) {
 
 // ApplyAppRecord implements [hostcalls.AppRecords]. If the record deletes the application, it waits until the guest is idle.
 func (c *replicaSet) ApplyAppRecord(app string, seq uint64, data []byte) error {
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		return err
 	}

@@ -43,10 +43,10 @@ func newAsker() *asker {
 
 // wait waits for the end of a question that begins after the call of wait. It returns at once if too many calls wait already.
 func (a *asker) wait(ctx context.Context, caller string) {
-	if !a.places.Try(caller, 1) {
+	if !a.places.TryAcquire(caller, 1) {
 		return
 	}
-	defer a.places.Give(caller, 1)
+	defer a.places.Release(caller, 1)
 	ctx, stop := context.WithTimeout(ctx, askTime)
 	defer stop()
 	a.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // and resize. The exact square and the box filter keep the mean differences below the bounds. With MobileNetV2, the network before, a
 // square rounded to pixels and an area average gave 0.036 and 0.010. The exact square without the box filter gave 0.023 and 0.0073.
 func TestFloatNetworkGivesExpected(t *testing.T) {
-	if kernel.Levels.Now() == cpu.Generic {
+	if kernel.Levels.Current() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
 	r, err := readRelease(testkit.DataPath(t, "model-next"))

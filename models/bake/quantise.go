@@ -26,7 +26,7 @@ func quantise(from *nn.Network, ranges map[int]span, outputs ...string) (*nn.Net
 	in, _ := from.Value(1)
 	// Bytes are stored as they are: p means (p - 128) / 127.5. The difference to the float32 network's p/127.5 - 1, a half step, is added
 	// to the bias of the convolution that reads the input.
-	in.Type, in.Levels = nn.Uint8, nn.Levels{Scale: 1 / 127.5, Zero: 128}
+	in.Type, in.Quantisation = nn.Uint8, nn.Quantisation{Scale: 1 / 127.5, Zero: 128}
 	to, err := nn.NewNetwork(in)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func quantise(from *nn.Network, ranges map[int]span, outputs ...string) (*nn.Net
 func (z *quantiser) give(name string) error {
 	for _, o := range z.from.Outputs() {
 		if o.Name == name {
-			return z.to.Give(name, z.numbers[o.Of])
+			return z.to.AddOutput(name, z.numbers[o.Of])
 		}
 	}
 	return fmt.Errorf("the network has outputs %v, want %q", z.from.Outputs(), name)
@@ -117,16 +117,16 @@ func (z *quantiser) node(number int, n nn.Node) (err error) {
 }
 
 // levels returns the levels with which a value is stored, by its number in from. The node n computes it.
-func (z *quantiser) levels(number int, n nn.Node) (nn.Levels, error) {
+func (z *quantiser) levels(number int, n nn.Node) (nn.Quantisation, error) {
 	r, ok := z.ranges[number]
 	if !ok {
-		return nn.Levels{}, fmt.Errorf("no range for value %d", number)
+		return nn.Quantisation{}, fmt.Errorf("no range for value %d", number)
 	}
 	if n.Kind == nn.Conv && (r.lo < n.Lo || r.hi > n.Hi) {
-		return nn.Levels{}, fmt.Errorf("value %d is clipped to %v…%v but ranges over %v", number, n.Lo, n.Hi, r)
+		return nn.Quantisation{}, fmt.Errorf("value %d is clipped to %v…%v but ranges over %v", number, n.Lo, n.Hi, r)
 	}
 	scale := float32((float64(r.hi) - float64(r.lo)) / top)
-	return nn.Levels{Scale: scale, Zero: int32(math.RoundToEven(min(top, max(0, -float64(r.lo)/float64(scale)))))}, nil
+	return nn.Quantisation{Scale: scale, Zero: int32(math.RoundToEven(min(top, max(0, -float64(r.lo)/float64(scale)))))}, nil
 }
 
 // conv returns the convolution n with integers, without the levels of its result.

@@ -84,7 +84,7 @@ func similarity(a, b *predict.Embedding) float64 { return (1 + a.Cosine(b)) / 2 
 
 // bounds returns the bounds for a collection of so many pictures, and prints how many pairs reach them.
 func (p *pairs) bounds(pictures int) (predict.Similarity, error) {
-	related, ok := search.Separate(p.alike, p.unlike)
+	related, ok := search.BestThreshold(p.alike, p.unlike)
 	if !ok {
 		return predict.Similarity{}, errors.New("no similarity separates pictures with the same labels from those without a common one")
 	}

@@ -37,7 +37,7 @@ func writeQDQ(to, from string) error {
 	q := &qdq{network: network, values: []string{""}}
 	input, _ := network.Value(1)
 	q.graph = message(q.graph, 11, valueInfo("input", uint8Type, input.Shape))
-	q.values = append(q.values, q.float("input", input.Levels))
+	q.values = append(q.values, q.float("input", input.Quantisation))
 	for _, node := range network.Nodes() {
 		q.values = append(q.values, q.add(node))
 	}
@@ -48,9 +48,9 @@ func writeQDQ(to, from string) error {
 	return os.WriteFile(to, message(message(varint(nil, 1, 8), 7, q.graph), 8, opset), 0o600)
 }
 
-func (q *qdq) level(value int) nn.Levels {
+func (q *qdq) level(value int) nn.Quantisation {
 	v, _ := q.network.Value(value)
-	return v.Levels
+	return v.Quantisation
 }
 
 // add writes a node and returns its result.
@@ -86,18 +86,18 @@ func (q *qdq) add(node nn.Node) string {
 }
 
 // roundToLevels rounds a value to the bytes with which the plan stores it.
-func (q *qdq) roundToLevels(x string, l nn.Levels) string {
+func (q *qdq) roundToLevels(x string, l nn.Quantisation) string {
 	return q.float(q.node("QuantizeLinear", nil, x, q.scale(l), q.zero(l)), l)
 }
 
 // float converts bytes into floats.
-func (q *qdq) float(x string, l nn.Levels) string {
+func (q *qdq) float(x string, l nn.Quantisation) string {
 	return q.node("DequantizeLinear", nil, x, q.scale(l), q.zero(l))
 }
 
-func (q *qdq) scale(l nn.Levels) string { return q.constant(float32Type, nil, l.Scale) }
+func (q *qdq) scale(l nn.Quantisation) string { return q.constant(float32Type, nil, l.Scale) }
 
-func (q *qdq) zero(l nn.Levels) string { return q.constant(uint8Type, nil, uint8(l.Zero)) }
+func (q *qdq) zero(l nn.Quantisation) string { return q.constant(uint8Type, nil, uint8(l.Zero)) }
 
 // weights writes the weights of a convolution and its offsets, times their scales. It returns their names.
 func (q *qdq) weights(node nn.Node) (w, bias string) {

@@ -62,7 +62,7 @@ func Network(g *onnx.Graph, outputs ...string) (*nn.Network, error) {
 		if c.numbers[name] == 0 {
 			return nil, fmt.Errorf("no output %q: %w", name, ErrOperator)
 		}
-		if err := c.network.Give(name, c.numbers[name]); err != nil {
+		if err := c.network.AddOutput(name, c.numbers[name]); err != nil {
 			return nil, err
 		}
 	}

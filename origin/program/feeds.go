@@ -37,7 +37,7 @@ func (n clusterKeys) Signer(kid string) (token.Signer, bool) {
 	if s, ok := n.native.Signer(kid); ok {
 		return s, true
 	}
-	t, err := n.Register.Read().Trust()
+	t, err := n.Register.Reader().Trust()
 	if err != nil {
 		return token.Signer{}, false
 	}
@@ -113,7 +113,7 @@ func (h *feedHost) publishKeys(ctx context.Context) error {
 	if h.others != nil {
 		keys = append(keys, h.others(keys)...)
 	}
-	return h.engine.Register.SignsWith(ctx, h.srv.Tokens.Issuer(), keys)
+	return h.engine.Register.PutTokenKeys(ctx, h.srv.Tokens.Issuer(), keys)
 }
 
 // feedInterval is the time between two steps of the feed, which release unused resources and notify replicas of new token keys.

@@ -170,9 +170,9 @@ func (w *worker) still(ctx context.Context, m media, job *api.Job) (r api.Result
 	if m.video && s.IsAnimation() {
 		err = d.Animation(ctx, s, job.Video, func(a *raster.Animation, pixels io.Reader) error {
 			w.deadline = system.Now().Add(video.DefaultTime)
-			frames, err := w.decoder.Animation(a, pixels, job.Video.Sample())
+			frames, err := w.decoder.Animation(a, pixels, job.Video.SampleInterval())
 			if err == nil {
-				r.Frames, err = job.Video.AnimateFrames(w.analyser, frames, job.Want)
+				r.Frames, err = job.Video.AnalyseFrames(w.analyser, frames, job.Want)
 			}
 			return err
 		})

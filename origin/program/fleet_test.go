@@ -51,7 +51,7 @@ func newMember(t testing.TB, origin, app string, blobs wire.Blobs, authorize fun
 	}
 	x := &member{origin: origin, authorize: authorize, paths: map[uint64]string{}, since: map[string]time.Time{}, other: map[int]int{}}
 	store := memkv.New()
-	p, err := partition.OpenCopy(partition.Options{Store: store, App: id, Clock: system.Now}, partition.Replica{})
+	p, err := partition.OpenReplica(partition.Options{Store: store, App: id, Clock: system.Now}, partition.ReplicaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type party struct {
 	authorize func(method, path, query string, body []byte) ([]api.Field, error)
 	store     kv.Store
 	blobs     blob.Blobs
-	part      *partition.Copy
+	part      *partition.Replica
 	closers   []func() error
 
 	machine *replica.Machine
@@ -69,7 +69,7 @@ func openEdge(t testing.TB, d *described, dir string) *party {
 		t.Fatal(err)
 	}
 	x := &party{t: t, name: "edge", authorize: bySignature(d.Edge), store: f.Store, blobs: f.Blobs, closers: []func() error{f.Close}}
-	x.open(d, partition.Replica{})
+	x.open(d, partition.ReplicaOptions{})
 	return x
 }
 
@@ -90,15 +90,15 @@ func openPage(t testing.TB, d *described, name, dir string) *party {
 		t.Fatal(err)
 	}
 	x := &party{t: t, name: name, authorize: byKey(d.Key), store: store, blobs: blobs, closers: []func() error{pictures.Close, store.Close}}
-	replica := partition.Replica{}
+	replica := partition.ReplicaOptions{}
 	if name == "visitor" { // it stores only the last entries
-		replica.Keep = 1 << 10
+		replica.KeepBytes = 1 << 10
 	}
 	x.open(d, replica)
 	return x
 }
 
-func (x *party) open(d *described, r partition.Replica) {
+func (x *party) open(d *described, r partition.ReplicaOptions) {
 	x.t.Helper()
 	var err error
 	if x.app, err = catalog.ParseAppID(d.App); err != nil {
@@ -106,7 +106,7 @@ func (x *party) open(d *described, r partition.Replica) {
 	}
 	o := partition.Options{Store: x.store, App: x.app, Clock: system.Now}
 	if _, err = system.Random.Read(o.Epoch[:]); err == nil {
-		x.part, err = partition.OpenCopy(o, r)
+		x.part, err = partition.OpenReplica(o, r)
 	}
 	if err != nil {
 		x.t.Fatal(err)

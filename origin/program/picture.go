@@ -188,7 +188,7 @@ func (w *worker) analyse(ctx context.Context, name string, m media, job *api.Job
 		return w.still(ctx, m, job)
 	case m.video:
 		w.deadline = system.Now().Add(video.DefaultTime)
-		r.Frames, err = job.Video.Animate(w.analyser, w.decoder, m.data, job.Want)
+		r.Frames, err = job.Video.AnalysePicture(w.analyser, w.decoder, m.data, job.Want)
 	default:
 		r.Analysis, err = w.analyser.Analyse(m.data, job.Crop, job.Want)
 	}

@@ -134,7 +134,7 @@ type syncer struct {
 	terminal bool
 
 	app          catalog.AppID
-	partition    *partition.Copy
+	partition    *partition.Replica
 	machine      *replica.Machine
 	link         *synclink.Link
 	local        chan struct{}  // holds a token after a write to the partition
@@ -182,7 +182,7 @@ func (s *syncer) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.partition, err = s.engine.Copy(id); err != nil {
+	if s.partition, err = s.engine.Replica(id); err != nil {
 		return err
 	}
 	options := replica.Options{
@@ -274,7 +274,7 @@ func (s *syncer) run(ctx context.Context) error {
 		s.moving = system.AfterFunc(s.f.timeout, func() { cancel(errNoProgress) })
 		defer s.moving.Stop()
 	}
-	defer s.partition.Log().Tail(func() {
+	defer s.partition.Log().WatchHead(func() {
 		select {
 		case s.local <- struct{}{}:
 		default: // a token is waiting already
@@ -312,7 +312,7 @@ func (s *syncer) applyPurge(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
-	record := catalog.AppRecord{App: s.app.String(), Revoked: catalog.GoneDeleted} // no place in a log: a later run may join again
+	record := catalog.AppRecord{App: s.app.String(), Revoked: catalog.ReasonDeleted} // no place in a log: a later run may join again
 	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, record.Encode()))
 }
 

@@ -53,7 +53,7 @@ func (n *Node) newKeys(a account.Account, since time.Time) (keys []account.NewKe
 		}
 		for j := range all {
 			if k := &all[j]; !k.Created.Time().Before(since) {
-				keys = append(keys, account.NewKey{ID: auth.By(k.Hash), Description: k.Description, App: app.Name, Created: k.Created.Time()})
+				keys = append(keys, account.NewKey{ID: auth.ByKey(k.Hash), Description: k.Description, App: app.Name, Created: k.Created.Time()})
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func createdKey(key string, record catalog.Key, err error) (control.CreatedKey, 
 }
 
 func shownKey(k *catalog.Key) control.Key {
-	return control.Key{ID: auth.By(k.Hash), App: k.App, Scopes: k.Scopes, Description: k.Description, By: k.By, Created: k.Created.Time()}
+	return control.Key{ID: auth.ByKey(k.Hash), App: k.App, Scopes: k.Scopes, Description: k.Description, By: k.By, Created: k.Created.Time()}
 }
 
 func keysOf(_ context.Context, n *Node, app control.ID) ([]control.Key, error) {
@@ -154,7 +154,7 @@ func keysOf(_ context.Context, n *Node, app control.ID) ([]control.Key, error) {
 func (n *Node) keyOf(id string) (catalog.Key, error) {
 	all, err := n.Register.Keys("")
 	for _, k := range all {
-		if auth.By(k.Hash) == id {
+		if auth.ByKey(k.Hash) == id {
 			return k, err
 		}
 	}

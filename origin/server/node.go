@@ -129,7 +129,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 // openNames opens the names of hosted pictures, and the signing keys of access tokens.
 func (n *Node) openNames() error {
 	hostedNames := blob.HostedOptions{
-		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, Ended: n.hasEnded, Lazy: true,
+		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, AppDeleted: n.hasEnded, Lazy: true,
 	}
 	if aged, ok := n.Folder.Blobs.(interface {
 		EachOld(ctx context.Context, from blob.Hash, yield func(blob.Hash) error) error
@@ -169,7 +169,7 @@ func (n *Node) hasEnded(app blob.AppID) (bool, error) {
 	if n.Register == nil {
 		return false, nil
 	}
-	return n.Register.Ended(app)
+	return n.Register.HostedAppDeleted(app)
 }
 
 func (n *Node) startPool() {

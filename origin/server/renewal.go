@@ -16,9 +16,9 @@ type renewing interface {
 
 // renewals returns metrics of the re-embedding of all applications together, and of missing pictures.
 func renewals(engine renewing) []prometheus.Collector {
-	sum := func(name, help string, of func(core.Progress) uint64) prometheus.Collector {
+	sum := func(name, help string, of func(core.ReembedProgress) uint64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Subsystem: "renewal", Name: name, Help: help}, func() float64 {
-			under, err := engine.Renewals()
+			under, err := engine.ReembedProgress()
 			if err != nil {
 				return 0 // the engine is closing
 			}
@@ -37,9 +37,9 @@ func renewals(engine renewing) []prometheus.Collector {
 			}
 			return float64(n)
 		}),
-		sum("applications", "Applications served by an older network while the newest one analyses their inputs again.", func(core.Progress) uint64 { return 1 }),
-		sum("inputs", "Inputs of these applications.", func(p core.Progress) uint64 { return p.All }),
-		sum("inputs_done", "Inputs of these applications that the newest network has analysed.", func(p core.Progress) uint64 { return p.Done }),
-		sum("inputs_failed", "Inputs of these applications that the newest network could not analyse.", func(p core.Progress) uint64 { return p.Failed }),
+		sum("applications", "Applications served by an older network while the newest one analyses their inputs again.", func(core.ReembedProgress) uint64 { return 1 }),
+		sum("inputs", "Inputs of these applications.", func(p core.ReembedProgress) uint64 { return p.All }),
+		sum("inputs_done", "Inputs of these applications that the newest network has analysed.", func(p core.ReembedProgress) uint64 { return p.Done }),
+		sum("inputs_failed", "Inputs of these applications that the newest network could not analyse.", func(p core.ReembedProgress) uint64 { return p.Failed }),
 	}
 }

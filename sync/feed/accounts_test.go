@@ -475,7 +475,7 @@ func TestResultOfEndedDownload(t *testing.T) {
 	if in, err := w.Input("a"); err != nil || in.Blob != blob.Sum(apitest.Picture("red.png")) {
 		t.Errorf("the input has %v, %v", in.Blob, err)
 	}
-	for _, code := range []int{30002, catalog.InputUnsupported, catalog.InputTooLarge, catalog.InputUnread} {
+	for _, code := range []int{30002, catalog.InputUnsupported, catalog.InputTooLarge, catalog.InputUnreadable} {
 		want := code
 		if code != 30002 { // a program that can read the file makes the input ready, once
 			want = catalog.InputReady

@@ -96,7 +96,7 @@ func TestReturnedInputWithURL(t *testing.T) {
 			if err != nil || in.Blob != fetched.Blob || in.Blob != blob.Sum(picture) {
 				t.Fatalf("input %+v, %v", in, err)
 			}
-			base, err := w.Engine.Serving(v.Reader)
+			base, err := w.Engine.ServingBase(v.Reader)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -319,12 +319,12 @@ func TestEdge(t *testing.T) {
 	}
 	w.Now = w.Now.Add(time.Hour)
 	late := e.push([]log.Op{
-		{Dot: log.Dot{Writer: e.writer, Seq: 2}, At: 1, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "before", Name: "n", Language: "en"}},
-		{Dot: log.Dot{Writer: e.writer, Seq: 3}, At: 2, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "after", Name: "n", Language: "en"}},
+		{Dot: log.Dot{Writer: e.writer, Seq: 2}, At: 1, By: auth.ByKey(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "before", Name: "n", Language: "en"}},
+		{Dot: log.Dot{Writer: e.writer, Seq: 3}, At: 2, By: auth.ByKey(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "after", Name: "n", Language: "en"}},
 	})
 	for i, op := range []time.Duration{-time.Minute, time.Minute} {
 		late.For = append(late.For, wire.Delegation{
-			First: uint64(2 + i), Last: uint64(2 + i), Subject: auth.By(auth.HashKey(worker)), Issued: wire.MillisOf(deletedAt.Add(op)),
+			First: uint64(2 + i), Last: uint64(2 + i), Subject: auth.ByKey(auth.HashKey(worker)), Issued: wire.MillisOf(deletedAt.Add(op)),
 		})
 	}
 	reply, err := wire.DecodePushed(e.must(200, "POST", "/v2/sync/push", late.Encode()).Body)

@@ -184,7 +184,7 @@ func (x *reader) frames() error {
 		}
 	}
 	l := x.p.Log()
-	defer l.Tail(notify)()
+	defer l.WatchHead(notify)()
 	defer o.Register.Watch(func() {
 		x.changed.Store(true)
 		notify()

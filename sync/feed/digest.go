@@ -59,10 +59,10 @@ func (s *digests) of(c *call, v *partition.View, epoch log.Epoch) (wire.Digest, 
 	if d.Epoch == epoch && d.Seq == v.Seq() {
 		return d, nil
 	}
-	if !s.places.Try(c.account, 1) {
+	if !s.places.TryAcquire(c.account, 1) {
 		return d, busy("too many digests at once")
 	}
-	defer s.places.Give(c.account, 1)
+	defer s.places.Release(c.account, 1)
 	if err := c.f.meters.digests.take(c, 1, c.now, "digests"); err != nil {
 		return d, err
 	}

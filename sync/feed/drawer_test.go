@@ -530,9 +530,9 @@ func TestPushOfFalseEvaluation(t *testing.T) {
 		"negative folds":     func(_ *catalog.Manifest, m *train.Metrics) { m.Folds = -1 },
 		"more others":        func(_ *catalog.Manifest, m *train.Metrics) { m.Others = 4 },
 		"long curve": func(_ *catalog.Manifest, m *train.Metrics) {
-			m.Concepts[0].Curve = make([]train.Step, train.MaxCurve+1)
+			m.Concepts[0].Curve = make([]train.CurvePoint, train.MaxCurve+1)
 		},
-		"negative step":         func(_ *catalog.Manifest, m *train.Metrics) { m.Concepts[0].Curve = []train.Step{{Found: -1}} },
+		"negative step":         func(_ *catalog.Manifest, m *train.Metrics) { m.Concepts[0].Curve = []train.CurvePoint{{Found: -1}} },
 		"an evaluation of text": func(m *catalog.Manifest, _ *train.Metrics) { m.Metrics = []byte("none") },
 		"a head of text":        func(m *catalog.Manifest, _ *train.Metrics) { m.Head = []byte("none") },
 	} {

@@ -133,7 +133,7 @@ func (s *exports) makeRoom(c *call, g group) (failed error) {
 		}
 		newest = newest && x.group != g
 	}
-	for !s.places.Try(c.account, 1) {
+	for !s.places.TryAcquire(c.account, 1) {
 		var idlest *export
 		for _, x := range s.open {
 			if x.account == c.account && !x.inUse(c.now) && (idlest == nil || x.used.Before(idlest.used)) {
@@ -146,7 +146,7 @@ func (s *exports) makeRoom(c *call, g group) (failed error) {
 		failed = errors.Join(failed, s.drop(idlest))
 	}
 	if failed != nil {
-		s.places.Give(c.account, 1)
+		s.places.Release(c.account, 1)
 	}
 	return failed
 }
@@ -160,7 +160,7 @@ func (s *exports) make(c *call, g group, build func() (*export, error)) (*export
 		if x != nil {
 			s.open = append(s.open, x)
 		} else {
-			s.places.Give(c.account, 1)
+			s.places.Release(c.account, 1)
 		}
 		close(s.making[g])
 		delete(s.making, g)
@@ -196,7 +196,7 @@ func (s *exports) finish(x *export) error {
 	if !x.dropped || x.readers > 0 {
 		return nil
 	}
-	s.places.Give(x.account, 1)
+	s.places.Release(x.account, 1)
 	return x.Close()
 }
 

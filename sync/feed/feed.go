@@ -31,7 +31,7 @@ type Engine interface {
 	Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error)
 	Refuse(r *api.Request, err error) api.Response
 	Origin(app string) (*partition.Origin, error)
-	Serving(r catalog.Reader) (base [32]byte, err error)
+	ServingBase(r catalog.Reader) (base [32]byte, err error)
 	Reopen() error
 	ReceivedOutcome(base [32]byte, r *api.Result) ingest.Outcome
 }

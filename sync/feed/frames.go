@@ -42,7 +42,7 @@ func (r *run) take(l *log.Store, after uint64) error {
 func (x *reader) needs(r *run) error {
 	v := x.p.View()
 	defer v.Close()
-	base, err := x.c.f.o.Engine.Serving(v.Reader)
+	base, err := x.c.f.o.Engine.ServingBase(v.Reader)
 	if err != nil {
 		return err
 	}

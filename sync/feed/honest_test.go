@@ -24,7 +24,7 @@ type honest struct {
 	w    *world
 	app  catalog.AppID
 	auth string
-	part *partition.Copy
+	part *partition.Replica
 	kv   kv.Store
 	pics *blob.Memory
 }
@@ -38,9 +38,9 @@ func (w *world) newHonest(app, key string) *honest {
 	}
 	w.drawn++
 	h := &honest{w: w, app: id, auth: "Key " + key, kv: memkv.New(), pics: blob.NewMemory(blob.Options{})}
-	h.part, err = partition.OpenCopy(partition.Options{
+	h.part, err = partition.OpenReplica(partition.Options{
 		Store: h.kv, App: id, Clock: func() time.Time { return w.Now }, Epoch: log.Epoch{8, byte(w.drawn)},
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

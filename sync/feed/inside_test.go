@@ -103,7 +103,7 @@ func TestWritersOfApplication(t *testing.T) {
 // serving is an engine that serves each application with the network in its state.
 type serving struct{ Engine }
 
-func (serving) Serving(r catalog.Reader) ([32]byte, error) {
+func (serving) ServingBase(r catalog.Reader) ([32]byte, error) {
 	h, err := r.Header()
 	return h.Base, err
 }
@@ -170,7 +170,7 @@ func TestDigestPlacesAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for f.digests.places.Try("mallory", 1) {
+	for f.digests.places.TryAcquire("mallory", 1) {
 		continue
 	}
 	for account, want := range map[string]wire.RefusalCode{"mallory": wire.RefusedBusy, "anna": 0} {

@@ -44,7 +44,7 @@ func lively(t *testing.T, change func(*feed.Options)) *world {
 // pageToken returns the credential of a page whose session is open.
 func (w *world) pageToken(t *testing.T) string {
 	t.Helper()
-	session, _, err := w.People.Login(t.Context(), "anna@example.com", "anna's password", "")
+	session, _, err := w.Accounts.Login(t.Context(), "anna@example.com", "anna's password", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (w *world) pageToken(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := w.Mint.Issue(auth.Claims{App: w.App, Client: client.ID, Generation: client.Generation, Page: true, Session: session})
+	token, _, err := w.Tokens.Issue(auth.Claims{App: w.App, Client: client.ID, Generation: client.Generation, Page: true, Session: session})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestLive(t *testing.T) {
 			time.Sleep(14 * time.Second)
 			r.mustPush(r.next(&log.ConceptCreate{ID: "new", Name: "new", Language: "en"}))
 			x.expect(wire.TypeEntries, wire.TypeCheckpoint) // so the next keepalive would be after 29 s
-			w.People.EndSessions()
+			w.Accounts.EndSessions()
 			x.ends(wire.WhyExpired)
 			if d := time.Since(begun); d != 15*time.Second {
 				t.Errorf("the stream ended after %v, want 15 s", d)
@@ -201,21 +201,21 @@ func TestLive(t *testing.T) {
 			begun := time.Now()
 			x := r.listen(t, fmt.Sprintf("%s&register=%d&live=poll", r.at(l.Head()), register))
 			x.expect(wire.TypeCheckpoint)
-			w.People.EndSessions()
+			w.Accounts.EndSessions()
 			x.ends(wire.WhyExpired)
 			if d := time.Since(begun); d != 15*time.Second {
 				t.Errorf("the poll ended after %v, want 15 s", d)
 			}
 		},
 		"a session that ends": func(t *testing.T, w *world, r *replica) {
-			session, account, err := w.People.Login(t.Context(), "bert@example.com", "bert's password", "")
+			session, account, err := w.Accounts.Login(t.Context(), "bert@example.com", "bert's password", "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			own := &replica{w: w, app: w.NewTenant(t, account, "en").App, openSession: session}
 			x := own.listen(t, "since=0&live=stream")
 			begun := x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint).at
-			w.People.EndSessions()
+			w.Accounts.EndSessions()
 			x.expect(wire.TypeKeepalive)
 			x.ends(wire.WhyExpired)
 			if d := time.Since(begun); d != 15*time.Second {
@@ -335,7 +335,7 @@ func measureLag(t *testing.T, seed uint64, n int) (worst time.Duration) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := catalog.DecodeRegister(m.Data)
+		r, err := catalog.DecodeAppRecord(m.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

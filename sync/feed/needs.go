@@ -65,7 +65,7 @@ type pushedObject struct {
 func (n *needs) view() (v *partition.View, err error) {
 	v = n.p.View()
 	n.app = v.AppID()
-	if n.base, err = n.c.f.o.Engine.Serving(v.Reader); err != nil {
+	if n.base, err = n.c.f.o.Engine.ServingBase(v.Reader); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
@@ -147,7 +147,7 @@ func (n *needs) wantOf(r catalog.Reader, ops []log.Op, i int) (want, error) {
 			if errors.Is(err, catalog.ErrNotFound) {
 				return want{}, nil
 			}
-			if err != nil || !n.again && in.Code != catalog.InputPending && !in.IsUnread() {
+			if err != nil || !n.again && in.Code != catalog.InputPending && !in.IsUnreadable() {
 				return want{}, err
 			}
 			crop = in.Crop

@@ -142,7 +142,7 @@ func TestSessionFindsCommonEntries(t *testing.T) {
 type reopening struct {
 	feed.Engine
 	opened  int
-	serving func() // is called once before Serving; nil: nothing
+	serving func() // is called once before ServingBase; nil: nothing
 }
 
 func (e *reopening) Reopen() error {
@@ -150,12 +150,12 @@ func (e *reopening) Reopen() error {
 	return e.Engine.Reopen()
 }
 
-func (e *reopening) Serving(r catalog.Reader) ([32]byte, error) {
+func (e *reopening) ServingBase(r catalog.Reader) ([32]byte, error) {
 	if f := e.serving; f != nil {
 		e.serving = nil
 		f()
 	}
-	return e.Engine.Serving(r)
+	return e.Engine.ServingBase(r)
 }
 
 // reopens makes the feed of a world use such an engine.
@@ -187,7 +187,7 @@ func TestReopen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := catalog.DecodeRegister(data)
+		x, err := catalog.DecodeAppRecord(data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -178,7 +178,7 @@ func (n *counts) enter(c *call) (leave func(), err error) {
 			Limit: "Streams", Value: limit, WaitMillis: busyWait,
 		}
 	}
-	if !n.all.Try(account, 1) {
+	if !n.all.TryAcquire(account, 1) {
 		return nil, busy("too many readers at once")
 	}
 	if n.of == nil {
@@ -188,7 +188,7 @@ func (n *counts) enter(c *call) (leave func(), err error) {
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.all.Give(account, 1)
+		n.all.Release(account, 1)
 		if n.of[app]--; n.of[app] == 0 {
 			delete(n.of, app)
 		}

@@ -96,7 +96,7 @@ func (c *call) grant(at *wire.Position, m *wire.Session) (wire.Grant, error) {
 	if err := c.find(p, at, &g); err != nil {
 		return g, err
 	}
-	rules := max(h.Fold, fold.First) // newer fold rules start with an entry
+	rules := max(h.Fold, fold.FirstVersion) // newer fold rules start with an entry
 	switch {
 	case m.Fold < rules:
 		g.Do = wire.DoPause

@@ -25,7 +25,7 @@ import (
 // follower is a replica of a world's application, and the line between the two, which loses answers.
 type follower struct {
 	*world
-	part     *partition.Copy
+	part     *partition.Replica
 	blobs    *blob.Memory
 	machine  *machine.Machine
 	now      time.Time
@@ -49,9 +49,9 @@ func (w *world) follow(rng *rand.ChaCha8) *follower {
 	store := memkv.New()
 	var opening log.Epoch
 	_, _ = rng.Read(opening[:])
-	f.part, err = partition.OpenCopy(partition.Options{
+	f.part, err = partition.OpenReplica(partition.Options{
 		Store: store, App: app, Clock: func() time.Time { return f.now }, Epoch: opening,
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err == nil {
 		f.machine, err = machine.New(machine.Options{
 			App: app, Partition: f.part, Store: store, Blobs: f.blobs, AppRecords: &f.records, Live: machine.Once, Rand: rng, Audit: -1,
@@ -209,7 +209,7 @@ type records struct {
 func (r *records) Seq() uint64 { return r.seq }
 
 func (r *records) Take(seq uint64, data []byte) (reason string, err error) {
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err == nil {
 		r.seq, r.all = seq, append(r.all, x)
 	}

@@ -47,7 +47,7 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 	}
 	known := map[string]bool{"": true, auth.ByToken: true, auth.BySession: true}
 	for i := range keys {
-		known[auth.By(keys[i].Hash)] = true
+		known[auth.ByKey(keys[i].Hash)] = true
 	}
 	if err := c.weigh(m, ops); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 }
 
 // weigh refuses operations that were requested with a revoked token. An edge gains nothing by omitting or faking its Tokens, see
-// [register.Tokens.Over].
+// [register.Tokens.WasInvalid].
 func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 	if !slices.ContainsFunc(ops, func(op log.Op) bool { return op.By == auth.ByToken }) {
 		return nil
@@ -85,7 +85,7 @@ func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 			continue
 		}
 		t := tokensOf(m.Tokens, op)
-		if tokens.Over(t.Client, t.Generation, issueTime(m.For, op)) {
+		if tokens.WasInvalid(t.Client, t.Generation, issueTime(m.For, op)) {
 			partition.Refuse(op, "scope: the token was revoked")
 		}
 	}

@@ -68,7 +68,7 @@ func (c *call) export(p *partition.Origin, vectors wire.Vectors) (*export, error
 	if vectors != wire.VectorsNone {
 		v := p.View()
 		var err error
-		base, err = c.f.o.Engine.Serving(v.Reader)
+		base, err = c.f.o.Engine.ServingBase(v.Reader)
 		if err = errors.Join(err, v.Close()); err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 func TestPushBeyondStorage(t *testing.T) {
 	w := newWorld(t, nil)
 	n := w.NewTenant(t, "anna", "en")
-	w.People.Storage = map[string]api.StorageLimits{"anna": {Inputs: 2, Advice: "delete inputs to make room"}}
+	w.Accounts.Storage = map[string]api.StorageLimits{"anna": {Inputs: 2, Advice: "delete inputs to make room"}}
 	r := w.join(n.App, n.Key)
 	h := r.upload(apitest.Picture("red.png"))
 	create := func(id string) log.Body { return &log.InputCreate{ID: id, Blob: h, ContentType: "image/png"} }

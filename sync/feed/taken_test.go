@@ -183,7 +183,7 @@ func TestSignedBy(t *testing.T) {
 	w := newWorld(t, nil)
 	victim := w.NewTenant(t, "", "en")
 	tenant, deletedKey, replaced := apitest.Tenant{App: w.App}, "", ""
-	by := func(key string) string { return auth.By(auth.HashKey(key)) }
+	by := func(key string) string { return auth.ByKey(auth.HashKey(key)) }
 	deletedKey = w.NewKey(t, tenant, auth.All)
 	replaced = w.NewKey(t, tenant, auth.All)
 	foreignKey := w.NewKey(t, victim, auth.All)
@@ -269,7 +269,7 @@ func TestTokenLimitsAreSeparate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, _, err := w.Mint.Issue(auth.Claims{App: app, Client: client.ID, Generation: client.Generation})
+		token, _, err := w.Tokens.Issue(auth.Claims{App: app, Client: client.ID, Generation: client.Generation})
 		if err != nil {
 			t.Fatal(err)
 		}

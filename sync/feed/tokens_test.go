@@ -105,7 +105,7 @@ func TestRevokedTokens(t *testing.T) {
 
 	w.Now = revoked.Add(time.Minute)
 	e := w.enrolEdge(99)
-	ops := append(e.opsBy(auth.ByToken, 2), e.opsBy(auth.By(auth.HashKey(w.Key)), 1)...)
+	ops := append(e.opsBy(auth.ByToken, 2), e.opsBy(auth.ByKey(auth.HashKey(w.Key)), 1)...)
 	ops = append(ops, e.opsBy(auth.ByToken, 1)...)
 	m := e.push(ops)
 	m.Tokens = []wire.Tokens{{First: 1, Last: 1, Client: client.ID, Generation: second}, {First: 2, Last: 3, Client: client.ID, Generation: first}, {First: 4, Last: 4, Client: client.ID, Generation: second}}

@@ -185,7 +185,7 @@ func (u *uploads) account(id string) *accountUploads {
 
 // makeRoom takes n bytes for a chunk. It deletes idle parts if necessary. The caller must hold mu.
 func (u *uploads) makeRoom(x *uploadChunk, n int64, now time.Time) error {
-	for !u.places.Try(x.account, n) {
+	for !u.places.TryAcquire(x.account, n) {
 		key, ok := u.idlest(x, n, now)
 		if !ok {
 			return busy("too many uploads at once")
@@ -228,7 +228,7 @@ func (u *uploads) drop(key uploadKey) {
 	if p == nil {
 		return
 	}
-	u.places.Give(p.account, int64(len(p.data))+partCost)
+	u.places.Release(p.account, int64(len(p.data))+partCost)
 	u.of[p.account].parts.Remove(p.place)
 	delete(u.parts, key)
 	u.forget(p.account)

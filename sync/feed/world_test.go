@@ -39,7 +39,7 @@ func newWorld(t testing.TB, change func(*feed.Options)) *world {
 		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 			var results []api.Result
 			for _, j := range jobs {
-				results = append(results, w.Work(j))
+				results = append(results, w.RunJob(j))
 			}
 			return results, nil
 		},

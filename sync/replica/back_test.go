@@ -192,7 +192,7 @@ func TestReturnsFramesInSeveralRequests(t *testing.T) {
 		ops := make([]log.Op, n)
 		for i := range ops {
 			at := log.HLC(r.now().UnixMilli())<<16 + log.HLC(i)
-			ops[i] = log.Op{Dot: log.Dot{Writer: log.Drawn + 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.ConceptName{ID: "c", Name: fmt.Sprint(i)}}
+			ops[i] = log.Op{Dot: log.Dot{Writer: log.FirstRandomWriter + 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.ConceptName{ID: "c", Name: fmt.Sprint(i)}}
 		}
 		if _, _, err := r.origin.part.Accept(t.Context(), ops, nil); err != nil {
 			t.Fatal(err)

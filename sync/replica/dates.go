@@ -41,7 +41,7 @@ func (m *Machine) startDates(l *lane) error {
 		return nil
 	}
 	var err error
-	if d.names, d.next, err = catalog.Read(m.o.Store, m.o.App).Undated(d.from, wire.MaxDates); err != nil {
+	if d.names, d.next, err = catalog.Read(m.o.Store, m.o.App).UndatedDerived(d.from, wire.MaxDates); err != nil {
 		return err
 	}
 	if len(d.names) == 0 {

@@ -28,7 +28,7 @@ func (m *Machine) syncStore() error {
 	if c == m.durable.cursor {
 		return nil
 	}
-	err := kv.Sync(m.o.Store, &kv.Batch{})
+	err := kv.CommitAndWait(m.o.Store, &kv.Batch{})
 	if errors.Is(err, kv.ErrFull) { // the replica can pull the entries again
 		m.durable.next = m.at + longPause
 		return nil

@@ -20,7 +20,7 @@ import (
 //	        ── InstallSnapshot ──▶ host: the machine ends ── ApplySnapshot ──▶ state, index ── another machine begins, and pulls
 //
 // A host that is killed or fails in between leaves the same data as a machine that is killed: the chunks, or a torn state, which
-// [partition.OpenCopy] deletes.
+// [partition.OpenReplica] deletes.
 
 // nativeSnapshotBytes is the minimum size in bytes of a snapshot that the host installs. For a smaller one, creating another machine costs
 // more than the host saves.
@@ -53,7 +53,7 @@ func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (boo
 	}
 	empty, err := blank(store, app)
 	var b kv.Batch
-	if err != nil || !empty || !partition.Place(&b, app, hash, piece) {
+	if err != nil || !empty || !partition.PlaceChunk(&b, app, hash, piece) {
 		return false, err
 	}
 	err = store.Apply(&b)

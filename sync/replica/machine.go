@@ -41,7 +41,7 @@ type Partition interface {
 	Shut(why error)
 }
 
-var _ Partition = (*partition.Copy)(nil)
+var _ Partition = (*partition.Replica)(nil)
 
 // Blobs is the part of the picture store that the machine uses. [blob.Blobs] implements it.
 type Blobs interface {

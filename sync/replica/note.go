@@ -43,7 +43,7 @@ func (m *Machine) noteDated(version uint32) error {
 	n.dated = version
 	var b kv.Batch
 	b.Put(m.noteKey(), encodePersistedState(nil, &n))
-	err := kv.Sync(m.o.Store, &b)
+	err := kv.CommitAndWait(m.o.Store, &b)
 	if err == nil {
 		m.note = n
 	}

@@ -20,7 +20,7 @@ func TestGolden(t *testing.T) {
 		n, err := decodePersistedState(data)
 		return encodePersistedState(nil, &n), err
 	})
-	g.Hold(t, "testdata/golden.txt", *update)
+	g.Check(t, "testdata/golden.txt", *update)
 }
 
 // TestNoteOfOldVersion reads the note of a machine of version 0.1.0 with all of its fields.

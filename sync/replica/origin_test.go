@@ -70,7 +70,7 @@ type origin struct {
 func newOrigin(t testing.TB, now func() time.Time) *origin {
 	o := &origin{
 		TB: t, store: memkv.New(), now: now, blobs: map[blob.Hash][]byte{}, begun: map[blob.Hash][]byte{},
-		rules: fold.First, leases: map[log.Writer]string{}, secrets: map[log.Writer][]byte{}, runs: 3, got: map[string]int{}, base: [32]byte{7},
+		rules: fold.FirstVersion, leases: map[log.Writer]string{}, secrets: map[log.Writer][]byte{}, runs: 3, got: map[string]int{}, base: [32]byte{7},
 		registerData: "register",
 	}
 	o.open(log.Epoch{9})
@@ -274,7 +274,7 @@ func (o *origin) session(body []byte) ([]byte, error) {
 		}
 		if at.Epoch == o.part.Opening() { // the machine was set back with its memory
 			o.draws++
-			o.part.Draw(log.Epoch{99, o.draws})
+			o.part.SetOpening(log.Epoch{99, o.draws})
 		}
 	}
 	g.Opening = o.part.Opening()

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -190,8 +189,11 @@ func blank(store kv.Store, app catalog.AppID) (empty bool, err error) {
 	return empty, err
 }
 
+// chunkNote is the prefix of the names of the stored parts of snapshots; the hash of a part follows.
+const chunkNote = "sync/chunk/"
+
 func (m *Machine) stageKey(h blob.Hash) []byte {
-	return append(m.o.App.LocalKey("sync/chunk/"), h[:]...)
+	return append(m.o.App.LocalKey(chunkNote), h[:]...)
 }
 
 // staged returns a part that arrived.
@@ -208,14 +210,11 @@ func (m *Machine) sweep() error {
 	if m.rebase.swept {
 		return nil
 	}
-	lo := m.o.App.LocalKey("sync/chunk/")
-	hi := bytes.Clone(lo)
-	hi[len(hi)-1]++
 	var b kv.Batch
-	b.DeleteRange(lo, hi)
-	b.DeleteRange(partition.PlacedKeys(m.o.App))
+	kv.DeletePrefix(&b, m.o.App.LocalKey(chunkNote))
+	partition.DeletePlacedKeys(&b, m.o.App)
 	if m.p.Cursor() == (partition.Cursor{}) { // the inputs of placed derived records may never arrive
-		catalog.OweDerived(&b, m.o.App)
+		catalog.ScheduleDerivedCleanup(&b, m.o.App)
 	}
 	if err := m.o.Store.Apply(&b); err != nil {
 		return err
@@ -260,7 +259,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	if err != nil {
 		return err
 	}
-	placed := places && i < len(r.manifest.Chunks) && partition.Place(&r.batch, m.o.App, part.Hash, body)
+	placed := places && i < len(r.manifest.Chunks) && partition.PlaceChunk(&r.batch, m.o.App, part.Hash, body)
 	if !placed {
 		r.batch.Put(m.stageKey(part.Hash), body)
 	}

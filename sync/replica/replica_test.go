@@ -101,7 +101,7 @@ func damage(t *testing.T, r *rig, id string) {
 	var b kv.Batch
 	lo, hi := app.Range()
 	err := r.store.Scan(append(slices.Clone(lo), 'i'), hi, func(key, value []byte) bool {
-		if catalog.StateTable(key[len(lo):]) && bytes.Contains(value, []byte(id)) && b.Len() == 0 {
+		if catalog.IsStateKey(key[len(lo):]) && bytes.Contains(value, []byte(id)) && b.Len() == 0 {
 			b.Put(key, bytes.Replace(value, []byte(id), []byte("j"+id[1:]), 1))
 		}
 		return true

@@ -84,7 +84,7 @@ func (s *restores) run(seed uint64) {
 		}
 	}
 	if err := s.origin.part.Conflicts(func(c partition.Conflict) bool {
-		if !log.Deletes(c.Op.Body) { // the replica deletes an input again after its disk was set back
+		if !log.OnlyDeletes(c.Op.Body) { // the replica deletes an input again after its disk was set back
 			s.Errorf("seed %d: the origin lists %T %v: %v", seed, c.Op.Body, c.Op.Dot, c.Verdict)
 		}
 		return true

@@ -75,7 +75,7 @@ type rig struct {
 	disk    *disk
 	store   kv.Store
 	blobs   *blob.Memory
-	part    *partition.Copy
+	part    *partition.Replica
 	machine *replica.Machine
 
 	requests []replica.Ask // requests without an answer yet
@@ -136,9 +136,9 @@ func (r *rig) start() {
 	if chance == (log.Epoch{}) {
 		_, _ = random{r.rng}.Read(chance[:])
 	}
-	r.part, err = partition.OpenCopy(partition.Options{
+	r.part, err = partition.OpenReplica(partition.Options{
 		Store: r.store, App: app, Clock: r.now, Epoch: chance, Rules: r.rules,
-	}, partition.Replica{Batch: r.batch})
+	}, partition.ReplicaOptions{BatchBytes: r.batch})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -67,14 +67,14 @@ func (e *engine) ReceivedOutcome(_ [32]byte, r *api.Result) ingest.Outcome {
 	return ingest.Outcome{Code: catalog.InputReady, Blob: r.Blob, ContentType: "image/png", Derived: &x}
 }
 
-// Serving implements [feed.Engine].
-func (e *engine) Serving(catalog.Reader) ([32]byte, error) { return base, nil }
+// ServingBase implements [feed.Engine].
+func (e *engine) ServingBase(catalog.Reader) ([32]byte, error) { return base, nil }
 
 // Reopen implements [feed.Engine].
 func (e *engine) Reopen() error {
 	opening, err := e.Register.Reopen()
 	if err == nil {
-		e.origin.part.Draw(opening)
+		e.origin.part.SetOpening(opening)
 	}
 	return err
 }

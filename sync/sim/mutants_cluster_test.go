@@ -85,8 +85,8 @@ var clusterMutants = []mutant{
 	},
 	{
 		name: "a compaction overtakes a store", test: clusterTest, file: channelStore,
-		from: "	return at.Revision, kv.Sync(s.Store, &kv.Batch{})\n",
-		to:   "	if $ {\n		return at.Revision, nil\n	}\n	return at.Revision, kv.Sync(s.Store, &kv.Batch{})\n",
+		from: "	return at.Revision, kv.CommitAndWait(s.Store, &kv.Batch{})\n",
+		to:   "	if $ {\n		return at.Revision, nil\n	}\n	return at.Revision, kv.CommitAndWait(s.Store, &kv.Batch{})\n",
 	},
 	{
 		name: "the waits of a deposed primary succeed", test: clusterTest, file: channelStore,
@@ -112,8 +112,8 @@ var clusterMutants = []mutant{
 	},
 	{
 		name: "a Dismiss is not committed", test: clusterTest, file: "core/partition/conflict.go",
-		from: "	return kv.Sync(p.o.Store, &b)\n",
-		to:   "	if $ {\n		return p.o.Store.Apply(&b)\n	}\n	return kv.Sync(p.o.Store, &b)\n",
+		from: "	return kv.CommitAndWait(p.o.Store, &b)\n",
+		to:   "	if $ {\n		return p.o.Store.Apply(&b)\n	}\n	return kv.CommitAndWait(p.o.Store, &b)\n",
 	},
 	{
 		name: "the names of an edge outlive a term", test: clusterTest, file: "core/partition/follow.go",

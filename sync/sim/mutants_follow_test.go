@@ -8,14 +8,14 @@ func init() { mutants = append(mutants, followMutants...) }
 var followMutants = []mutant{
 	{
 		name: "a redaction does not wait for the entries before it", test: "core/log TestRoleChanges", file: "core/log/redact.go",
-		from: "	for {\n		if err := l.Settle()",
-		to:   "	for {\n		if $ {\n			l.mu.Lock()\n			return nil\n		}\n		if err := l.Settle()",
+		from: "	for {\n		if err := l.WaitDurable()",
+		to:   "	for {\n		if $ {\n			l.mu.Lock()\n			return nil\n		}\n		if err := l.WaitDurable()",
 	},
 	{
 		name: "a change of an account is read before it is visible", test: "origin/server/account TestLinkWorksOnce", file: "origin/server/account/account.go",
-		from: "	if err := kv.Sync(r.o.Store, &c.Batch); err != nil {\n",
+		from: "	if err := kv.CommitAndWait(r.o.Store, &c.Batch); err != nil {\n",
 		to: "	if $ {\n		wait, err := r.o.Store.Commit(&c.Batch)\n		if err == nil {\n			r.mu.Unlock()\n			err = wait()\n			r.mu.Lock()\n		}\n" +
-			"		r.audit = c.audit\n		return err\n	}\n	if err := kv.Sync(r.o.Store, &c.Batch); err != nil {\n",
+			"		r.audit = c.audit\n		return err\n	}\n	if err := kv.CommitAndWait(r.o.Store, &c.Batch); err != nil {\n",
 	},
 	{
 		name: "a meter is read before its calls are visible", test: "origin/server/account TestMeterReadsItsOwnCounts", file: "origin/server/account/quota.go",
@@ -54,8 +54,8 @@ var followMutants = []mutant{
 	},
 	{
 		name: "a purge is not committed", test: "core TestRoleChanges", file: "core/partition/step.go",
-		from: "	return kv.Sync(p.o.Store, p.tx.Batch())\n",
-		to:   "	if $ {\n		return p.o.Store.Apply(p.tx.Batch())\n	}\n	return kv.Sync(p.o.Store, p.tx.Batch())\n",
+		from: "	return kv.CommitAndWait(p.o.Store, p.tx.Batch())\n",
+		to:   "	if $ {\n		return p.o.Store.Apply(p.tx.Batch())\n	}\n	return kv.CommitAndWait(p.o.Store, p.tx.Batch())\n",
 	},
 	{
 		name: "a machine that follows puts rules in force", test: "core/partition TestRoleChanges", file: "core/partition/origin.go",

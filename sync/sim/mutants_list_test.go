@@ -247,8 +247,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "deleting all spares what comes later", test: "core/fold TestHorizonsChangeNoState", file: "core/fold/names.go",
-		from: "		n.Dead = max(n.Dead, d.Seq)\n",
-		to:   "		if !$ {\n			n.Dead = max(n.Dead, d.Seq)\n		}\n",
+		from: "		n.DeletedUpTo = max(n.DeletedUpTo, d.Seq)\n",
+		to:   "		if !$ {\n			n.DeletedUpTo = max(n.DeletedUpTo, d.Seq)\n		}\n",
 	},
 	{
 		name: "deleting all is by the order of the log", test: "core/fold TestHorizonsChangeNoState", file: "core/fold/inputs.go",

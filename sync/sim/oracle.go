@@ -180,7 +180,7 @@ func (o *oracle) foldModel(e *log.Entry, v fold.Verdict) error {
 // isRepeatable reports whether an operation may count again after a horizon forgot its name, since it then changes nothing.
 func isRepeatable(body log.Body) bool {
 	_, rules := body.(*log.Rules)
-	return rules || log.Deletes(body)
+	return rules || log.OnlyDeletes(body)
 }
 
 // knows reports whether the state after an entry has the name of an operation. A horizon forgets the names of old writers.

@@ -267,7 +267,7 @@ func (g *origin) over(op *log.Op, token partition.Token) (bool, error) {
 		return false, nil
 	}
 	tokens, err := g.engine.Register.Tokens(g.world.app.String())
-	return err == nil && tokens.Over(token.Client, token.Generation, op.At.Time()), err
+	return err == nil && tokens.WasInvalid(token.Client, token.Generation, op.At.Time()), err
 }
 
 // revoke revokes an edge. After that the origin accepts no operation from it, and the edge must delete its data at its next request.

@@ -32,7 +32,7 @@ type party struct {
 	old    bool  // whether it runs an older version, which does not know newRules and stores no tokens
 	purged bool  // whether it received a Purge and deleted its data
 
-	part     *partition.Copy
+	part     *partition.Replica
 	machine  *replica.Machine
 	life     int             // number of starts and ends of the process; answers to an earlier process are lost
 	down     bool            // whether its link is cut
@@ -78,9 +78,9 @@ func (r *party) start() (err error) {
 		return err
 	}
 	r.life++
-	if r.part, err = partition.OpenCopy(partition.Options{
+	if r.part, err = partition.OpenReplica(partition.Options{
 		Store: r.wire, App: r.world.app, Clock: r.clock.now, Rules: r.rules(), Epoch: name(r.random),
-	}, partition.Replica{Keep: r.room()}); err != nil {
+	}, partition.ReplicaOptions{KeepBytes: r.room()}); err != nil {
 		return err
 	}
 	if r.machine, err = replica.New(replica.Options{
@@ -216,13 +216,13 @@ func (r *party) crash() {
 
 // checkedPartition is a partition that checks the calls of the machine and their verdicts against the oracle.
 type checkedPartition struct {
-	*partition.Copy
+	*partition.Replica
 	party *party
 }
 
 // Pull implements [replica.Partition].
 func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
-	verdicts, err := t.Copy.Pull(ctx, run)
+	verdicts, err := t.Replica.Pull(ctx, run)
 	t.checkFullDisk(&run, err)
 	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
@@ -240,7 +240,7 @@ func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]parti
 func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) error {
 	t.party.world.stats.Rebases++
 	t.party.base = t.party.world.trimmed
-	err := t.Copy.Rebase(ctx, s)
+	err := t.Replica.Rebase(ctx, s)
 	if err == nil && t.party.world.o.Memory {
 		t.party.forgive(&s)
 	}
@@ -320,7 +320,7 @@ func (e *edge) Seq() uint64 { return e.seq }
 
 // Take implements [replica.AppRecords].
 func (e *edge) Take(seq uint64, data []byte) (reason string, err error) {
-	x, err := catalog.DecodeRegister(data)
+	x, err := catalog.DecodeAppRecord(data)
 	if err != nil || x.Revoked != "" {
 		return x.Revoked, err
 	}

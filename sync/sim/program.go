@@ -62,7 +62,7 @@ func (p *program) noteOp(op *log.Op) {
 	}
 }
 
-// writers is the partition of a party, an *partition.Origin or a *partition.Copy.
+// writers is the partition of a party, an *partition.Origin or a *partition.Replica.
 type writers interface{ MadeBy(w log.Writer) bool }
 
 // result returns the result of a training that the same party requested, and false if there is none.

@@ -183,7 +183,7 @@ func TestGoldenFields(t *testing.T) {
 			return m.Encode(), err
 		})
 	}
-	g.Hold(t, "testdata/fields.txt", *update)
+	g.Check(t, "testdata/fields.txt", *update)
 }
 
 func writeGolden(t *testing.T, order []string, samples map[string][]byte) {

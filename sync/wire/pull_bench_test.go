@@ -71,11 +71,11 @@ func (t *traffic) importedInput() log.Op {
 	return t.op(c)
 }
 
-func newReplica(b *testing.B, store kv.Store) *partition.Copy {
-	p, err := partition.OpenCopy(partition.Options{
+func newReplica(b *testing.B, store kv.Store) *partition.Replica {
+	p, err := partition.OpenReplica(partition.Options{
 		Store: store, App: benchApp, Clock: func() time.Time { return time.UnixMilli(1_790_000_000_000) },
 		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_a", "ai_b"}}},
-	}, partition.Replica{})
+	}, partition.ReplicaOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func framesOf(n int, op func() log.Op) (stream []byte) {
 }
 
 // pullFrames does with a stream what a replica does.
-func pullFrames(b *testing.B, p *partition.Copy, stream []byte) {
+func pullFrames(b *testing.B, p *partition.Replica, stream []byte) {
 	var in wire.Reader
 	for len(stream) > 0 {
 		n := min(len(stream), 64<<10)
@@ -130,7 +130,7 @@ func pullFrames(b *testing.B, p *partition.Copy, stream []byte) {
 	}
 }
 
-func pullFrame(p *partition.Copy, body []byte) error {
+func pullFrame(p *partition.Replica, body []byte) error {
 	e, err := wire.DecodeEntriesFrame(body)
 	if err != nil {
 		return err

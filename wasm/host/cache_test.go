@@ -29,7 +29,7 @@ func (f diskFolder) Create(name string) (blob.File, error) {
 // diskFile is a file of a diskFolder.
 type diskFile struct{ *os.File }
 
-func (diskFile) Start() {}
+func (diskFile) StartSync() {}
 
 func (f diskFolder) Open(name string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, name))

@@ -29,7 +29,7 @@ func TestFlatMemory(t *testing.T) {
 	}
 	w.Opened = func(g apitest.Guest) { guest, open = g.(guestOf), open+1 }
 	host := func() uint64 {
-		w.People.Spent = nil // the world records every call for other tests
+		w.Accounts.Spent = nil // the world records every call for other tests
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)

@@ -63,7 +63,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	var err error
 	n.hosted, err = blob.OpenHosted(blob.HostedOptions{
 		Blobs: n.blobs, Random: newSeeded(), References: func(h blob.Hash) bool { return n.control.References(h) },
-		Ended: func(app blob.AppID) (bool, error) { return n.control.Ended(app) },
+		AppDeleted: func(app blob.AppID) (bool, error) { return n.control.HostedAppDeleted(app) },
 	})
 	if err != nil {
 		t.Fatal(err)

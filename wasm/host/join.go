@@ -94,7 +94,7 @@ func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) e
 	if err != nil {
 		return err
 	}
-	p, err := e.Copy(app)
+	p, err := e.Replica(app)
 	if err == nil {
 		err = replica.ApplySnapshot(ctx, replica.Options{App: id, Partition: p, Store: o.Store}, manifest)
 	}

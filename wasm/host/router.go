@@ -24,7 +24,7 @@ func newRouter(f *Fleet) (*router, error) {
 	service, err := api.New(api.Options{
 		Models: o.Models, Hosted: o.Services.Hosted, Apps: anonymousApps{f.o.records()}, Tokens: o.Services.Tokens,
 		Clock: o.Services.Clock, Rand: o.Services.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
-		KeepPredicted: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
+		PredictedTTL: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
 	return &router{f, service}, err
 }

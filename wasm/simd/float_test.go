@@ -71,11 +71,11 @@ func TestTrainingSteps(t *testing.T) {
 			sameBits(t, kernel, get[float32](a, at, n), dst)
 		}
 		step("axpy", y, func(d []float32) { train.Axpy(d, bias, x) }, func(at uint32) []any { return []any{at, bias, last(a, x), n} })
-		step("residual", x, func(d []float32) { train.Residual(d, z, bias, w, y) }, func(at uint32) []any {
+		step("residual", x, func(d []float32) { train.LogisticResidual(d, z, bias, w, y) }, func(at uint32) []any {
 			return []any{at, put(a, z), bias, put(a, w), last(a, y), n}
 		})
 		step("raise", x, func(d []float32) { train.Max(d, z, bias) }, func(at uint32) []any { return []any{at, last(a, z), bias, n} })
-		step("share", x, func(d []float32) { train.Share(d, z, w, x, y) }, func(at uint32) []any {
+		step("share", x, func(d []float32) { train.SoftmaxResidual(d, z, w, x, y) }, func(at uint32) []any {
 			return []any{at, put(a, z), put(a, w), put(a, x), last(a, y), n}
 		})
 		sum := append([]float32(nil), y...)

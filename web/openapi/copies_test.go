@@ -15,7 +15,7 @@ import (
 // that is not a replica.
 func TestCopies(t *testing.T) {
 	doc := load(t)
-	c := apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"})
+	c := apitest.NewReplica(t, apitest.Tiny(t), map[string]string{"owner": "anna"})
 	answered := map[string]bool{}
 	seen := map[string]describe.Observation{}
 	ask := func(w *apitest.World, want int, call, body string) string {

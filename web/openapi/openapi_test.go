@@ -71,7 +71,7 @@ func TestEndpoints(t *testing.T) {
 		if e.List != "" && !strings.Contains(answerSchema(t, op), `"`+e.List+`"`) {
 			t.Errorf("%s: its answer has no list %s", op.OperationID, e.List)
 		}
-		for _, scope := range slices.Concat(e.Required, e.Redacted, e.Instead) {
+		for _, scope := range slices.Concat(e.Required, e.Redacted, e.Patch) {
 			if name := strings.Replace(scope, "_", ":", 1); !strings.Contains(op.Description, "`"+name+"`") {
 				t.Errorf("%s: %q does not speak of %s", op.OperationID, op.Description, name)
 			}
@@ -109,7 +109,7 @@ func checkSecurity(t *testing.T, op *openapi3.Operation, e *api.Endpoint) {
 	t.Helper()
 	want := map[auth.Credential][]string{
 		auth.OfApplication: {"key", "session", "token"}, auth.OfClient: {"client"}, auth.OfAccount: {"session"}, auth.OfNobody: nil,
-	}[e.Asks]
+	}[e.Credential]
 	var got []string
 	for _, way := range *op.Security {
 		for name, scopes := range way {

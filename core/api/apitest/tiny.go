@@ -161,7 +161,7 @@ func tinyNetwork(t testing.TB, scale float32, from int) []byte {
 		for _, row := range rows {
 			node.Weights = append(node.Weights, row[:]...)
 		}
-		if err := n.Give(name, add(node)); err != nil {
+		if err := n.AddOutput(name, add(node)); err != nil {
 			t.Fatal(err)
 		}
 	}

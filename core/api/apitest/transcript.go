@@ -47,7 +47,7 @@ type Exchange struct {
 	Request api.Request
 	Status  int
 	Header  string // lines of the headers that transcripts show
-	Body    string // in the form that Fold returns
+	Body    string // in the form that breakLines returns
 }
 
 // ErrTranscript is returned for an invalid transcript.
@@ -184,8 +184,8 @@ func (t Transcript) Format() string {
 	return b.String()
 }
 
-// Fold inserts a line break after each comma between two objects of a list.
-func Fold(body []byte) string {
+// breakLines inserts a line break after each comma between two objects of a list.
+func breakLines(body []byte) string {
 	var b strings.Builder
 	quoted := false
 	for i, c := range body {
@@ -226,9 +226,9 @@ func WithoutAccounts(files fs.FS) fs.FS {
 	return without{files, []string{"quota.txt", "rate.txt", "sessions.txt"}}
 }
 
-// AtCopy returns a folder of transcripts without those that a replica answers differently. They depend on ids from the writer of an operation,
+// ReplicaTranscripts returns a folder of transcripts without those that a replica answers differently. They depend on ids from the writer of an operation,
 // on the history of an input, or on the number of the host's download attempts.
-func AtCopy(files fs.FS) fs.FS {
+func ReplicaTranscripts(files fs.FS) fs.FS {
 	return without{WithoutAccounts(files), []string{"input-outputs.txt", "learning.txt", "inputs-download.txt", "training.txt"}}
 }
 
@@ -274,7 +274,7 @@ func run(t *testing.T, h Host, name string) {
 			serve(api.Request{Method: "STEP", Path: step})
 		}
 		got := serve(e.Request)
-		body := Fold(got.Body)
+		body := breakLines(got.Body)
 		if h.Write != nil {
 			e.Status, e.Header, e.Body = got.Status, headerOf(got), body
 			continue

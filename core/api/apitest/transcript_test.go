@@ -67,7 +67,7 @@ func TestParseNewRequests(t *testing.T) {
 func TestFold(t *testing.T) {
 	body := `{"a":[{"b":"},{"},{"c":"\\"},{"d":"\"},{"}],"e":[{},[],{}]}`
 	want := "{\"a\":[{\"b\":\"},{\"},\n {\"c\":\"\\\\\"},\n {\"d\":\"\\\"},{\"}],\"e\":[{},[],{}]}"
-	got := Fold([]byte(body))
+	got := breakLines([]byte(body))
 	if got != want {
 		t.Errorf("Fold = %s, want %s", got, want)
 	}

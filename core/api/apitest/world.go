@@ -72,18 +72,18 @@ func NewCounter(n uint64) *Counter { return &Counter{n} }
 //	  missing.png                              the server answers 404
 //	anything else                the fetch fails, and the caller gets no reason
 type World struct {
-	Engine *core.Engine
-	App    string // id of the application
-	Key    string // to App
-	Client register.Client
-	People *People
-	Mint   *Mint
-	Store  kv.Store
-	Blobs  *blob.Memory
-	Hosted *blob.HostedNames
-	Now    time.Time
-	IDs    Source // source of ids and secrets
-	Names  Source // source of the names of pictures that were sent to be predicted
+	Engine   *core.Engine
+	App      string // id of the application
+	Key      string // to App
+	Client   register.Client
+	Accounts *Accounts
+	Tokens   *Tokens
+	Store    kv.Store
+	Blobs    *blob.Memory
+	Hosted   *blob.HostedNames
+	Now      time.Time
+	IDs      Source // source of ids and secrets
+	Names    Source // source of the names of pictures that were sent to be predicted
 
 	Opened func(Guest)                 // called for each opened guest; may be nil
 	Pause  func(d time.Duration) error // pauses a call that waits for an input; nil: no call waits
@@ -144,11 +144,11 @@ func NewGuestWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, 
 			}
 		}
 	}
-	w.People, w.Mint = &People{Calls: map[string]int64{}}, &Mint{now: func() time.Time { return w.Now }}
+	w.Accounts, w.Tokens = &Accounts{Calls: map[string]int64{}}, &Tokens{now: func() time.Time { return w.Now }}
 	w.options = core.Options{
 		Models: set, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
-		Tokens: w.Mint, Accounts: w.People, Calls: w.People,
-		Storage: w.People, PictureSize: func(h blob.Hash) (int64, error) { return w.Blobs.Len(context.Background(), h) },
+		Tokens: w.Tokens, Accounts: w.Accounts, Calls: w.Accounts,
+		Storage: w.Accounts, PictureSize: func(h blob.Hash) (int64, error) { return w.Blobs.Len(context.Background(), h) },
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits, Rate: auth.Rate{PerSecond: -1},
 	}
@@ -165,7 +165,7 @@ func NewGuestWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, 
 		}
 	}
 	if calls, ok := settings["calls"]; ok {
-		if w.People.Calls[settings["owner"]], err = strconv.ParseInt(calls, 10, 64); err != nil {
+		if w.Accounts.Calls[settings["owner"]], err = strconv.ParseInt(calls, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +188,7 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	w.Hosted, err = blob.OpenHosted(blob.HostedOptions{
 		Blobs: w.Blobs, Random: &w.Names,
 		References: func(h blob.Hash) bool { return w.Engine.Register.References(h) },
-		Ended:      func(app blob.AppID) (bool, error) { return w.Engine.Register.Ended(app) },
+		AppDeleted: func(app blob.AppID) (bool, error) { return w.Engine.Register.HostedAppDeleted(app) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -262,30 +262,30 @@ type here struct {
 func (h here) Analyse(media []byte, j *api.Job) (r api.Result) {
 	a := h.w.analyser(j.Base)
 	if j.Video.SampleMS > 0 {
-		r.Frames, r.Err = j.Video.Animate(a, raster.NewDecoder(raster.Limits{}), media, j.Want)
+		r.Frames, r.Err = j.Video.AnalysePicture(a, raster.NewDecoder(raster.Limits{}), media, j.Want)
 	} else {
 		r.Analysis, r.Err = a.Analyse(media, j.Crop, j.Want)
 	}
 	return r
 }
 
-// Alone reopens the engine as a host without accounts and tokens does.
-func (w *World) Alone(t testing.TB) {
+// ReopenStandalone reopens the engine as a host without accounts and tokens does.
+func (w *World) ReopenStandalone(t testing.TB) {
 	t.Helper()
 	w.options.Tokens, w.options.Accounts, w.options.Calls = nil, nil, nil
 	w.Open(t, w.Store)
 }
 
-// WithoutAccounts reopens the engine as an edge does: it reads tokens, and has no accounts.
-func (w *World) WithoutAccounts(t testing.TB) {
+// ReopenAsEdge reopens the engine as an edge does: it reads tokens, and has no accounts.
+func (w *World) ReopenAsEdge(t testing.TB) {
 	t.Helper()
 	w.options.Accounts = nil
 	w.Open(t, w.Store)
 }
 
-// Renew reopens the engine with the network next, as a new version of the program does. The engine can still read old's
+// ReopenWithNetwork reopens the engine with the network next, as a new version of the program does. The engine can still read old's
 // bundles.
-func (w *World) Renew(t testing.TB, next, old *predict.Set) {
+func (w *World) ReopenWithNetwork(t testing.TB, next, old *predict.Set) {
 	t.Helper()
 	w.options.Models = next
 	w.options.Older = func(base [32]byte) (*predict.Set, error) {
@@ -370,8 +370,8 @@ func (w *World) Round(t testing.TB) bool {
 	return more || len(tasks) > 0
 }
 
-// Do runs one background task.
-func (w *World) Do(task core.Task) core.Result { return w.do(here{w.Engine, w}, task) }
+// RunTask runs one background task.
+func (w *World) RunTask(task core.Task) core.Result { return w.do(here{w.Engine, w}, task) }
 
 func (w *World) do(server Guest, task core.Task) core.Result {
 	var r core.Result
@@ -383,8 +383,8 @@ func (w *World) do(server Guest, task core.Task) core.Result {
 	return r
 }
 
-// Work runs one job.
-func (w *World) Work(j api.Job) api.Result { return w.work(here{w.Engine, w}, j) }
+// RunJob runs one job.
+func (w *World) RunJob(j api.Job) api.Result { return w.work(here{w.Engine, w}, j) }
 
 func (w *World) work(server Guest, j api.Job) api.Result {
 	if j.Wait > 0 {

@@ -37,7 +37,7 @@ func Login(x *call.Call) error {
 
 // oneElement returns the only element of a list in a request that creates something.
 func oneElement(o call.Object, list string) (call.Object, error) {
-	elements, _, err := o.Some(list, 1, call.ErrAccountRequest)
+	elements, _, err := o.LimitedObjects(list, 1, call.ErrAccountRequest)
 	if err != nil {
 		return call.Object{}, err
 	}
@@ -84,7 +84,7 @@ func ListApps(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	return writeApps(x, call.Cut(owned, p))
+	return writeApps(x, call.PageRows(owned, p))
 }
 
 // ownedApp returns an application of the account. For another account's application it returns the same error as for a missing one.
@@ -93,7 +93,7 @@ func ownedApp(x *call.Call, id string) (catalog.App, error) {
 	if err == nil && app.Owner != x.Principal.Account {
 		return app, call.NoPath
 	}
-	return app, call.Unless(err, call.NoPath)
+	return app, call.ReplaceNotFound(err, call.NoPath)
 }
 
 // ReadApp answers with one application of the account.
@@ -119,9 +119,9 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	w.Text("id", a.ID)
 	w.Text("name", a.Name)
 	w.Text("default_language", a.Language)
-	show.Member(w, "user_id", a.Owner)
+	show.WriteText(w, "user_id", a.Owner)
 	w.Text("created_at", show.Timestamp(a.Created.Time()))
-	show.Flag(w, "local_only", a.LocalOnly)
+	show.WriteTrue(w, "local_only", a.LocalOnly)
 	w.End('}')
 }
 
@@ -183,10 +183,10 @@ func ListKeys(x *call.Call) error {
 			return err
 		}
 		for _, k := range keys {
-			rows = append(rows, keyRow{auth.By(k.Hash), k})
+			rows = append(rows, keyRow{auth.ByKey(k.Hash), k})
 		}
 	}
-	return writeKeys(x, call.Cut(rows, p))
+	return writeKeys(x, call.PageRows(rows, p))
 }
 
 // keyRow is a key as answers show it.
@@ -204,7 +204,7 @@ func writeKeys(x *call.Call, rows []keyRow) error {
 func writeKey(x *call.Call, w *jsonio.Writer, k *keyRow) {
 	w.Object()
 	w.Text("id", k.id)
-	show.Member(w, "description", k.Description)
+	show.WriteText(w, "description", k.Description)
 	w.Name("scopes")
 	writeTexts(w, k.Scopes)
 	w.Name("apps")

@@ -44,9 +44,9 @@ func IssueToken(x *call.Call) error {
 		return err
 	}
 	if x.App, err = x.Host.Apps.Open(client.App); err != nil {
-		return call.Unless(err, auth.ErrClient)
+		return call.ReplaceNotFound(err, auth.ErrClient)
 	}
-	if !x.At.Names(x.App) {
+	if !x.At.Matches(x.App) {
 		return call.NoPath
 	}
 	token, life, err := x.Host.Tokens.Issue(auth.Claims{App: client.App, Client: client.ID, Generation: client.Generation})
@@ -55,7 +55,7 @@ func IssueToken(x *call.Call) error {
 	}
 	return x.NoStore(x.OK(func(w *jsonio.Writer) {
 		w.Text("access_token", token)
-		show.Count(w, "expires_in", life/time.Second)
+		show.WriteInt(w, "expires_in", life/time.Second)
 		w.Text("scope", tokenScope)
 	}))
 }

@@ -132,7 +132,7 @@ func (x *Call) Fail(err error) {
 
 // WriteStatus writes the member status. details may be empty.
 func WriteStatus(w *jsonio.Writer, s Status, details string) {
-	w.Begin("status")
+	w.ObjectMember("status")
 	w.Name("code")
 	w.Int(int64(s.Code))
 	w.Text("description", s.Description)

@@ -18,8 +18,8 @@ type Application struct {
 	Language     string // default language of names; fixed at creation
 	DefaultModel string // model that pages preselect; changes no answer
 	Partition    *partition.Partition
-	Origin       *partition.Origin // nil at a replica
-	Copy         *partition.Copy   // nil at an origin
+	Origin       *partition.Origin  // nil at a replica
+	Replica      *partition.Replica // nil at an origin
 
 	// Training returns the progress, 0 to 1, of a version's training at this host. underway is false if none runs. nil: unknown.
 	Training func(v *catalog.Version) (share float64, underway bool)
@@ -90,9 +90,9 @@ type Calls interface {
 type Storage interface {
 	// StorageLimits returns the limits of an account. The empty account is the operator, who has no limits.
 	StorageLimits(account string) (StorageLimits, error)
-	// KeepPicture counts the bytes of a picture that was sent to be predicted and is stored for the time life. If the
+	// CountPicture counts the bytes of a picture that was sent to be predicted and is stored for the time life. If the
 	// account's pictures of that kind would exceed its limit, it counts nothing and returns false.
-	KeepPicture(account string, bytes int64, life time.Duration) (fits bool, err error)
+	CountPicture(account string, bytes int64, life time.Duration) (fits bool, err error)
 }
 
 // StorageLimits limit the sum over all applications of an account. Zero means no limit.
@@ -130,8 +130,8 @@ type Address struct {
 // Me is the user id in a path that means the caller's account.
 const Me = "me"
 
-// Names reports whether a path belongs to the application. A short path always does. A long path
+// Matches reports whether a path belongs to the application. A short path always does. A long path
 // must name the application and its owner.
-func (at Address) Names(app *Application) bool {
+func (at Address) Matches(app *Application) bool {
 	return !at.Long || app != nil && at.App == app.ID && (at.User == Me || at.User == app.Owner && at.User != "")
 }

@@ -32,8 +32,8 @@ func wrongKind(path string, got jsonio.Kind, want string) error {
 	return fmt.Errorf("%s: %w: %s, expected %s", path, jsonio.ErrType, got, want)
 }
 
-// At returns the path of a member.
-func (o Object) At(name string) string {
+// MemberPath returns the path of a member.
+func (o Object) MemberPath(name string) string {
 	if o.Path == "" {
 		return name
 	}
@@ -45,7 +45,7 @@ func (o Object) Wrap(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", o.At(name), err)
+	return fmt.Errorf("%s: %w", o.MemberPath(name), err)
 }
 
 // Get returns a member. A null member is absent.
@@ -62,7 +62,7 @@ func (o Object) Has(name string) bool { return o.Get(name).Kind() != jsonio.Abse
 
 // Object returns a member that is an object. An absent member is an empty object.
 func (o Object) Object(name string) (Object, error) {
-	return AsObject(o.Get(name), o.At(name))
+	return AsObject(o.Get(name), o.MemberPath(name))
 }
 
 // Objects returns the elements of an array of objects and their number. An absent array has none. Each element has its own error.
@@ -74,7 +74,7 @@ func (o Object) Objects(name string) (iter.Seq2[Object, error], int, error) {
 	return func(yield func(Object, error) bool) {
 		i := 0
 		for e := range v.Elems() {
-			if !yield(AsObject(e, o.At(name)+"["+strconv.Itoa(i)+"]")) {
+			if !yield(AsObject(e, o.MemberPath(name)+"["+strconv.Itoa(i)+"]")) {
 				return
 			}
 			i++
@@ -86,13 +86,13 @@ func (o Object) Objects(name string) (iter.Seq2[Object, error], int, error) {
 func (o Object) array(name string) (jsonio.Value, error) {
 	v := o.Get(name)
 	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
-		return v, wrongKind(o.At(name), k, "array")
+		return v, wrongKind(o.MemberPath(name), k, "array")
 	}
 	return v, nil
 }
 
-// Some is like Objects for an array of 1 to limit elements. Its errors have the given kind.
-func (o Object) Some(name string, limit int, kind error) (iter.Seq2[Object, error], int, error) {
+// LimitedObjects is like Objects for an array of 1 to limit elements. Its errors have the given kind.
+func (o Object) LimitedObjects(name string, limit int, kind error) (iter.Seq2[Object, error], int, error) {
 	elements, n, err := o.Objects(name)
 	if err != nil {
 		return nil, 0, Refuse(kind, err)
@@ -148,7 +148,7 @@ func Refusef(kind error, format string, args ...any) error {
 func (o Object) ID(name string) (string, error) {
 	id, err := o.Text(name)
 	if err == nil && !form.IsText(id, MaxIDBytes) {
-		err = Refusef(ErrInput, "%s: must be at most %d bytes, without control characters.", o.At(name), MaxIDBytes)
+		err = Refusef(ErrInput, "%s: must be at most %d bytes, without control characters.", o.MemberPath(name), MaxIDBytes)
 	}
 	return id, err
 }
@@ -156,8 +156,8 @@ func (o Object) ID(name string) (string, error) {
 // Flag returns a member that is true or false. An absent member is false.
 func (o Object) Flag(name string) (bool, error) { return o.truth(name, false) }
 
-// Truth returns a member that is true or false. An absent member is true.
-func (o Object) Truth(name string) (bool, error) { return o.truth(name, true) }
+// FlagOrTrue returns a member that is true or false. An absent member is true.
+func (o Object) FlagOrTrue(name string) (bool, error) { return o.truth(name, true) }
 
 // truth returns a member that is true, false, or a number that equals 1 or 0. It returns absent for an absent member.
 func (o Object) truth(name string, absent bool) (bool, error) {

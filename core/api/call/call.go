@@ -82,7 +82,7 @@ func (x *Call) Prepare(body []byte) error {
 // parseBody parses the body, for every content type. An absent body is an empty object. parseBody does not parse the body of a token
 // request, because clients send arbitrary bodies there.
 func (x *Call) parseBody(body []byte) error {
-	if len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Asks == auth.OfClient {
+	if len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Credential == auth.OfClient {
 		return nil
 	}
 	if err := x.doc.Parse(body, x.Host.JSON); err != nil {
@@ -110,8 +110,8 @@ func (x *Call) Release() {
 // maxKeptPicture is the maximum size in bytes of a picture buffer that is kept for another call.
 const maxKeptPicture = 1 << 20
 
-// Borrow takes a buffer for decoded pictures from the host. A call decodes its pictures one after the other.
-func (x *Call) Borrow() {
+// BorrowBuffer takes a buffer for decoded pictures from the host. A call decodes its pictures one after the other.
+func (x *Call) BorrowBuffer() {
 	if buf, ok := x.Host.pictures.Get().(*[]byte); ok {
 		x.Scratch = *buf
 	}

@@ -12,7 +12,7 @@ import (
 // LoadedHead is a trained head in memory. It is immutable.
 type LoadedHead struct {
 	train.Head
-	Places map[string]int // indices of its concepts, by id
+	Indices map[string]int // indices of its concepts, by id
 }
 
 // heads caches heads by the hashes of their manifests. It is safe for concurrent use.
@@ -40,12 +40,12 @@ func (h heads) Load(v *partition.View, version *catalog.Version, base [32]byte) 
 	if m.Base != base {
 		return nil, Refusef(ErrQueued, "model_version_id '%s' %s.", version.ID, m.OutdatedReason())
 	}
-	head := &LoadedHead{Places: map[string]int{}}
+	head := &LoadedHead{Indices: map[string]int{}}
 	if err := head.UnmarshalBinary(m.Head); err != nil {
 		return nil, fmt.Errorf("%w: head of version %q: %w", ErrInternal, version.ID, err)
 	}
 	for i, id := range head.Concepts {
-		head.Places[id] = i
+		head.Indices[id] = i
 	}
 	h.Put(version.Manifest, head, 2*len(m.Head))
 	return head, nil

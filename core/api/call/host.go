@@ -44,16 +44,16 @@ type Options struct {
 	Clock    func() time.Time // required
 	Rand     io.Reader        // source of ids; required
 
-	// Copies returns the sync status of an application that is a replica. It returns false for one that is not synchronized. May be nil.
-	Copies func(app string) (SyncStatus, bool)
+	// SyncStatus returns the sync status of an application that is a replica. It returns false for one that is not synchronized. May be nil.
+	SyncStatus func(app string) (SyncStatus, bool)
 
 	Thumbnails bool // replicas create missing thumbnails of pictures that the host has or gets
 
-	PublicURL     string        // start of the URLs of hosted pictures; empty: "http://127.0.0.1:8080"
-	PublicAppID   string        // app_id of public models and concepts; empty: by the client, see Call.PublicAppID; NullAppID: null
-	KeepPredicted time.Duration // life of a picture that was sent to be predicted; 0: 24 h
-	JSON          jsonio.Limits // limits of a request's body
-	MaxAnswer     int64         // maximum bytes of an answer's body; 0: DefaultMaxAnswer
+	PublicURL    string        // start of the URLs of hosted pictures; empty: "http://127.0.0.1:8080"
+	PublicAppID  string        // app_id of public models and concepts; empty: by the client, see Call.PublicAppID; NullAppID: null
+	PredictedTTL time.Duration // life of a picture that was sent to be predicted; 0: 24 h
+	JSON         jsonio.Limits // limits of a request's body
+	MaxAnswer    int64         // maximum bytes of an answer's body; 0: DefaultMaxAnswer
 
 	Rate         auth.Rate // limit of each key, token or session of an account; zero: 10 per second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // the same limit for keys of the operator; zero: none
@@ -144,8 +144,8 @@ func NewHost(o Options) (*Host, error) {
 		o.PublicURL = "http://127.0.0.1:8080"
 	}
 	o.PublicURL = strings.TrimRight(o.PublicURL, "/")
-	if o.KeepPredicted == 0 {
-		o.KeepPredicted = 24 * time.Hour
+	if o.PredictedTTL == 0 {
+		o.PredictedTTL = 24 * time.Hour
 	}
 	if o.MaxAnswer == 0 {
 		o.MaxAnswer = DefaultMaxAnswer
@@ -160,8 +160,8 @@ func NewHost(o Options) (*Host, error) {
 		return nil, fmt.Errorf("%w: invalid public URL %q", ErrOptions, o.PublicURL)
 	case o.MaxAnswer < MinMaxAnswer:
 		return nil, fmt.Errorf("%w: MaxAnswer is %d, the minimum is %d", ErrOptions, o.MaxAnswer, MinMaxAnswer)
-	case o.KeepPredicted < 0:
-		return nil, fmt.Errorf("%w: KeepPredicted is negative: %v", ErrOptions, o.KeepPredicted)
+	case o.PredictedTTL < 0:
+		return nil, fmt.Errorf("%w: KeepPredicted is negative: %v", ErrOptions, o.PredictedTTL)
 	}
 	h := &Host{
 		networks: map[[32]byte]*Network{}, Limiters: newLimiters(&o),

@@ -18,8 +18,8 @@ const (
 	ThumbnailPath = "/thumbnail"
 )
 
-// Gallery finds the pictures that have public names: pictures of predict calls, and of inputs.
-type Gallery struct {
+// PublicPictures finds the pictures that have public names: pictures of predict calls, and of inputs.
+type PublicPictures struct {
 	Names interface {
 		// Lookup returns the picture with a name. The error for an unknown name is blob.ErrNotFound.
 		Lookup(name string, now time.Time) (blob.Picture, error)
@@ -30,7 +30,7 @@ type Gallery struct {
 
 // Picture returns the picture at PublicURL + [HostedPath] + name: the picture of a predict call, or of an input. The host serves its blob
 // with nosniff. The error is blob.ErrNotFound, for which the host answers 404 without a reason.
-func (g Gallery) Picture(name string) (blob.Picture, error) {
+func (g PublicPictures) Picture(name string) (blob.Picture, error) {
 	p, err := g.Names.Lookup(name, g.Clock())
 	if err == nil || !errors.Is(err, blob.ErrNotFound) {
 		return p, err
@@ -44,17 +44,17 @@ func (g Gallery) Picture(name string) (blob.Picture, error) {
 
 // Thumbnail returns the small JPEG of an input's picture. The error is
 // blob.ErrNotFound, for which the host answers 404 without a reason.
-func (g Gallery) Thumbnail(name string) ([]byte, error) {
+func (g PublicPictures) Thumbnail(name string) ([]byte, error) {
 	app, in, err := g.input(name)
 	if err != nil {
 		return nil, err
 	}
 	thumb, err := catalog.Read(g.Store, app).Thumb(in.Blob, in.Crop)
-	return thumb, Unless(err, blob.ErrNotFound)
+	return thumb, ReplaceNotFound(err, blob.ErrNotFound)
 }
 
 // input returns the input whose picture has a public name, and its application, if the picture was downloaded.
-func (g Gallery) input(name string) (catalog.AppID, *catalog.Input, error) {
+func (g PublicPictures) input(name string) (catalog.AppID, *catalog.Input, error) {
 	var key [16]byte
 	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || hex.EncodeToString(key[:]) != name || g.Store == nil {
 		return catalog.AppID{}, nil, blob.ErrNotFound
@@ -66,7 +66,7 @@ func (g Gallery) input(name string) (catalog.AppID, *catalog.Input, error) {
 			return app, &in, nil
 		}
 	}
-	if err = Unless(err, blob.ErrNotFound); err == nil {
+	if err = ReplaceNotFound(err, blob.ErrNotFound); err == nil {
 		err = blob.ErrNotFound
 	}
 	return catalog.AppID{}, nil, err

@@ -2,9 +2,9 @@ package call
 
 import "github.com/sightline-dev/sightline/core/log/form"
 
-// NewThing reads the id that a request gives to a new thing, or generates one if it is absent. It returns errors of the given kind for
+// NewThingID reads the id that a request gives to a new thing, or generates one if it is absent. It returns errors of the given kind for
 // an id that is too long, has control characters, or cannot be in a path.
-func NewThing(x *Call, kind error, o Object) (string, error) {
+func NewThingID(x *Call, kind error, o Object) (string, error) {
 	id, err := o.Text("id")
 	if err != nil {
 		return "", Refuse(kind, err)
@@ -12,7 +12,7 @@ func NewThing(x *Call, kind error, o Object) (string, error) {
 	if id == "" {
 		return x.NewID()
 	}
-	return id, CheckID(kind, o.At("id"), id)
+	return id, CheckID(kind, o.MemberPath("id"), id)
 }
 
 // CheckID returns an error of the given kind for an invalid id. path is its place in the request.
@@ -22,7 +22,7 @@ func CheckID(kind error, path, id string) error {
 		return Refusef(kind, "%s: must be at most %d bytes, without control characters.", path, MaxIDBytes)
 	case id == "":
 		return Refusef(kind, "%s is missing.", path)
-	case !form.IsFree(id):
+	case !form.IsUnreserved(id):
 		return Refusef(kind, "%s: %q is part of a path and reserved; use another id.", path, id)
 	}
 	return nil
@@ -43,7 +43,7 @@ func IDList(kind error, o Object, name string) ([]string, error) {
 		return nil, Refuse(kind, err)
 	}
 	if len(ids) == 0 || len(ids) > MaxIDs {
-		return nil, Refusef(kind, "%s: send 1 to %d ids.", o.At(name), MaxIDs)
+		return nil, Refusef(kind, "%s: send 1 to %d ids.", o.MemberPath(name), MaxIDs)
 	}
 	return ids, nil
 }
@@ -51,7 +51,7 @@ func IDList(kind error, o Object, name string) ([]string, error) {
 // CheckName returns an error for a name that is too long or has control characters.
 func CheckName(kind error, o Object, name string) error {
 	if !form.IsName(name) {
-		return Refusef(kind, "%s: must be at most %d bytes without control characters.", o.At("name"), MaxNameBytes)
+		return Refusef(kind, "%s: must be at most %d bytes without control characters.", o.MemberPath("name"), MaxNameBytes)
 	}
 	return nil
 }

@@ -65,8 +65,8 @@ type Video struct {
 	MaxFrames int `wire:"2"` // maximum number of frames; a video with more is refused
 }
 
-// Sample returns the time between two frames.
-func (v Video) Sample() time.Duration { return time.Duration(v.SampleMS) * time.Millisecond }
+// SampleInterval returns the time between two frames.
+func (v Video) SampleInterval() time.Duration { return time.Duration(v.SampleMS) * time.Millisecond }
 
 // Check returns an error that wraps raster.ErrTooLarge if a video has too many frames.
 func (v Video) Check(frames int) error {
@@ -82,9 +82,9 @@ type Frame struct {
 	Analysis predict.Analysis `wire:"2,func=Seen,type=bytes"`
 }
 
-// Animate analyses the frames of a GIF, a WebP or another picture that a client sends as a video. The caller must not use the decoder
+// AnalysePicture analyses the frames of a GIF, a WebP or another picture that a client sends as a video. The caller must not use the decoder
 // meanwhile. Errors come from packages raster and predict.
-func (v Video) Animate(a *predict.Analyser, d *raster.Decoder, picture []byte, w predict.Want) (seen []Frame, err error) {
+func (v Video) AnalysePicture(a *predict.Analyser, d *raster.Decoder, picture []byte, w predict.Want) (seen []Frame, err error) {
 	t, err := raster.InspectVideo(picture)
 	if err != nil {
 		return nil, err
@@ -92,15 +92,15 @@ func (v Video) Animate(a *predict.Analyser, d *raster.Decoder, picture []byte, w
 	if t.Kind&raster.Picture == 0 {
 		return nil, fmt.Errorf("%s: %w: this host has no video decoder", t.Name, raster.ErrUnsupported)
 	}
-	frames, err := d.Frames(picture, v.Sample())
+	frames, err := d.Frames(picture, v.SampleInterval())
 	if err != nil {
 		return nil, err
 	}
-	return v.AnimateFrames(a, frames, w)
+	return v.AnalyseFrames(a, frames, w)
 }
 
-// AnimateFrames does what Animate does for frames that the caller has opened.
-func (v Video) AnimateFrames(a *predict.Analyser, frames *raster.Frames, w predict.Want) (seen []Frame, err error) {
+// AnalyseFrames does what AnalysePicture does for frames that the caller has opened.
+func (v Video) AnalyseFrames(a *predict.Analyser, frames *raster.Frames, w predict.Want) (seen []Frame, err error) {
 	if err := v.Check(frames.Len()); err != nil {
 		return nil, err
 	}

@@ -19,16 +19,16 @@ import (
 type Network struct {
 	Models   Models
 	Base     [32]byte                          // base of Models, see predict.Set.Base
-	Concepts map[string]Public                 // by id
-	Places   map[*predict.Model]map[string]int // indices of a model's concepts, by id
-	Written  map[*predict.Model]*modelJSON     // the models as JSON, as outputs show them
+	Concepts map[string]PublicConcept          // by id
+	Indices  map[*predict.Model]map[string]int // indices of a model's concepts, by id
+	JSON     map[*predict.Model]*modelJSON     // the models as JSON, as outputs show them
 
 	Similarity predict.Similarity    // measured for the network; zero if it was not
 	Similar    func() *search.CutOff // cut-off of similarity, measured or learned from the models' background pictures; nil if unknown
 }
 
-// Public is a public concept and the model that has it. If several models have the concept, Model is the general one or the first.
-type Public struct {
+// PublicConcept is a public concept and the model that has it. If several models have the concept, Model is the general one or the first.
+type PublicConcept struct {
 	Model   *predict.Model
 	Concept *predict.Concept
 }
@@ -39,21 +39,21 @@ type modelJSON struct{ All, AllNull, Little atomic.Pointer[[]byte] }
 
 func newNetwork(m Models) *Network {
 	n := &Network{
-		Models: m, Base: m.Base(), Concepts: map[string]Public{}, Places: map[*predict.Model]map[string]int{},
-		Written: map[*predict.Model]*modelJSON{},
+		Models: m, Base: m.Base(), Concepts: map[string]PublicConcept{}, Indices: map[*predict.Model]map[string]int{},
+		JSON: map[*predict.Model]*modelJSON{},
 	}
 	if s, ok := m.(interface{ Similarity() predict.Similarity }); ok {
 		n.Similarity = s.Similarity()
 	}
 	n.Similar = similarOf(m, &n.Similarity)
 	for _, m := range append([]*predict.Model{m.General()}, m.Models()...) {
-		n.Places[m] = make(map[string]int, len(m.Concepts))
-		n.Written[m] = &modelJSON{}
+		n.Indices[m] = make(map[string]int, len(m.Concepts))
+		n.JSON[m] = &modelJSON{}
 		for i := range m.Concepts {
 			c := &m.Concepts[i]
-			n.Places[m][c.ID] = i
+			n.Indices[m][c.ID] = i
 			if _, ok := n.Concepts[c.ID]; !ok {
-				n.Concepts[c.ID] = Public{m, c}
+				n.Concepts[c.ID] = PublicConcept{m, c}
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func similarOf(m Models, measured *predict.Similarity) func() *search.CutOff {
 		if err != nil {
 			return nil // a page may not have downloaded the file yet
 		}
-		once.Do(func() { learned = search.OfUnrelated(pictures) })
+		once.Do(func() { learned = search.LearnCutOff(pictures) })
 		return learned
 	}
 }

@@ -37,7 +37,7 @@ func (x *Call) Page() (Page, error) {
 	sized := "per_page"
 	if body.Has("per_page") {
 		p.Size = Read(&err, body.Integer, "per_page")
-		sized = body.At("per_page")
+		sized = body.MemberPath("per_page")
 	}
 	if err != nil {
 		return p, Refuse(ErrPage, err)
@@ -57,8 +57,8 @@ func (p Page) Has(at int64) bool {
 	return at >= from && at < from+p.Size
 }
 
-// Cut returns the rows on a page. It returns no rows for a page after the last.
-func Cut[T any](rows []T, p Page) []T {
+// PageRows returns the rows on a page. It returns no rows for a page after the last.
+func PageRows[T any](rows []T, p Page) []T {
 	from := min((p.Number-1)*p.Size, int64(len(rows)))
 	return rows[from:min(from+p.Size, int64(len(rows)))]
 }

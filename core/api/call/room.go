@@ -48,7 +48,7 @@ func (x *Call) reserveMemory(buffer int) bool {
 // tooLarge returns the error for an answer above the limit. Its text has the largest page size that fits.
 func (x *Call) tooLarge(limit int, write func(*jsonio.Writer)) error {
 	var w jsonio.Writer
-	w.Split()
+	w.MeasureElements()
 	write(&w)
 	rows := w.Sizes()
 	room := limit - w.Len()
@@ -96,8 +96,8 @@ func (x *Call) withhold(s Status, err error, write func(*jsonio.Writer)) {
 	_ = x.Answer(s, "The call is done, and the answer shows less than usual. "+err.Error(), write)
 }
 
-// Withheld returns an answer to a call that has written, without the body that the host has no memory for.
-func (x *Call) Withheld(res Response) Response {
+// WithoutBody returns an answer to a call that has written, without the body that the host has no memory for.
+func (x *Call) WithoutBody(res Response) Response {
 	s := StatusOk
 	if res.Status == StatusMixed.HTTP {
 		s = StatusMixed
@@ -115,9 +115,9 @@ func (x *Call) Room() error {
 	return nil
 }
 
-// Fits counts n bytes of a record that the answer shows. If there is no room for them, it returns false and counts nothing. Then
+// Reserve counts n bytes of a record that the answer shows. If there is no room for them, it returns false and counts nothing. Then
 // the answer will be refused, and the caller need not keep the bytes.
-func (x *Call) Fits(n int) bool {
+func (x *Call) Reserve(n int) bool {
 	if x.unreserved || x.Loaded+n > x.maxAnswer() {
 		return false
 	}
@@ -125,9 +125,9 @@ func (x *Call) Fits(n int) bool {
 	return x.reserveMemory(0)
 }
 
-// Weigh counts and returns a part of a record. If there is no room for it, it returns the same number of other bytes.
-func (x *Call) Weigh(part []byte) []byte {
-	if len(part) == 0 || x.Fits(len(part)) {
+// ReservePart counts and returns a part of a record. If there is no room for it, it returns the same number of other bytes.
+func (x *Call) ReservePart(part []byte) []byte {
+	if len(part) == 0 || x.Reserve(len(part)) {
 		return part
 	}
 	return x.Blank(len(part))

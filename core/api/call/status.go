@@ -80,8 +80,8 @@ var (
 	ErrDuplicate = errors.New("duplicate input")
 	// ErrNoInput is returned for an item of a call that names a missing input.
 	ErrNoInput = errors.New("no such input")
-	// ErrVideoKept is returned for a video that a call wants to store as an input.
-	ErrVideoKept = errors.New("videos can be predicted, not stored yet")
+	// ErrVideoInput is returned for a video that a call wants to store as an input.
+	ErrVideoInput = errors.New("videos can be predicted, not stored yet")
 	// ErrURL is returned for a URL that cannot address a picture.
 	ErrURL = errors.New("not an http or https URL")
 	// ErrAnswered is the [ErrFetch] of a URL whose server has answered, from a public address. [DownloadError] makes it. A caller gets its text.
@@ -101,11 +101,11 @@ type Status struct {
 
 // Statuses of successes, and of failures without an error of this package.
 var (
-	StatusOk      = Status{HTTP: 200, Code: 10000, Description: "Ok"}
-	StatusMixed   = Status{HTTP: 207, Code: 10010, Description: "Mixed Success"}
-	StatusFailure = Status{HTTP: 400, Code: 10020, Description: "Failure"}
-	StatusTrained = Status{Code: catalog.VersionTrained, Description: "Model trained successfully"}
-	StatusTrouble = Status{Code: 21115, Description: "Model training had an unknown error."}
+	StatusOk             = Status{HTTP: 200, Code: 10000, Description: "Ok"}
+	StatusMixed          = Status{HTTP: 207, Code: 10010, Description: "Mixed Success"}
+	StatusFailure        = Status{HTTP: 400, Code: 10020, Description: "Failure"}
+	StatusTrained        = Status{Code: catalog.VersionTrained, Description: "Model trained successfully"}
+	StatusTrainingFailed = Status{Code: 21115, Description: "Model training had an unknown error."}
 
 	StatusModified = Status{Code: 30200, Description: "Input image modification success"}
 )
@@ -119,7 +119,7 @@ var stored = append([]Status{
 	{Code: 21110, Description: "Model training had no data."},
 	{Code: 21111, Description: "Model training had no positive examples."},
 	{Code: 21112, Description: "Model training was one of several but with a single class."},
-	StatusTrouble,
+	StatusTrainingFailed,
 }, statuses...)
 
 // StatusOfCode returns the status of a stored input or model version. The status of a later program's code has no description.
@@ -132,8 +132,10 @@ func StatusOfCode(code int) Status {
 	return Status{Code: code}
 }
 
-// FailedDownload reports whether code is the status of an input whose picture could not be downloaded or read.
-func FailedDownload(code int) bool { return code != catalog.InputReady && code != catalog.InputPending }
+// IsFailedDownload reports whether code is the status of an input whose picture could not be downloaded or read.
+func IsFailedDownload(code int) bool {
+	return code != catalog.InputReady && code != catalog.InputPending
+}
 
 // statuses are the wire codes of the errors of core. An error without a row is an internal error; status_test.go lists those.
 var statuses = []Status{
@@ -178,7 +180,7 @@ var statuses = []Status{
 	{ErrWorkflowTaken, 400, 22100, "Workflow already exists"},
 	{ErrConceptQuery, 400, 40003, "Invalid request"},
 	{lang.ErrUnknown, 400, 21202, "Invalid model argument"},
-	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
+	{lang.ErrUnsupported, 400, 21202, "Invalid model argument"},
 	{ErrBusy, 503, 40030, "Service busy"},
 	{kv.ErrFollows, 503, 40030, "Service busy"},
 	{blob.ErrUnavailable, 503, 40030, "Service busy"}, // before the timeout that may be its cause
@@ -190,7 +192,7 @@ var statuses = []Status{
 	{context.Canceled, 504, 40032, "Request timed out"},
 
 	{ErrInput, 400, 30104, "Input invalid argument"},
-	{ErrVideoKept, 400, 31101, "Input video format unsupported"},
+	{ErrVideoInput, 400, 31101, "Input video format unsupported"},
 	{ErrDuplicate, 400, 30100, "Input image duplicate"},
 	{ErrNoInput, 404, 30102, "Input does not exist"},
 	{jsonio.ErrType, 400, 30104, "Input invalid argument"},
@@ -292,13 +294,13 @@ func (e *MethodError) allow() string {
 // NoPath is the error for missing things, and for things of another application.
 var NoPath = Refusef(ErrPath, "Check the url of your request.")
 
-// Unknown returns the error for an id without a record. param is the path parameter that has the id, such as "model_id".
-func Unknown(param, id string) error {
+// UnknownIDError returns the error for an id without a record. param is the path parameter that has the id, such as "model_id".
+func UnknownIDError(param, id string) error {
 	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", param, id)
 }
 
-// Unless returns err, or replacement if err is catalog.ErrNotFound.
-func Unless(err, replacement error) error {
+// ReplaceNotFound returns err, or replacement if err is catalog.ErrNotFound.
+func ReplaceNotFound(err, replacement error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return replacement
 	}

@@ -49,8 +49,8 @@ func (x *Call) Done(bodies ...log.Body) error {
 	return x.OK(func(*jsonio.Writer) {})
 }
 
-// Did adds an action of the call to the answer, for the host's audit log, unless err is set. It returns err.
-func (x *Call) Did(action string, err error) error {
+// Audit adds an action of the call to the answer, for the host's audit log, unless err is set. It returns err.
+func (x *Call) Audit(action string, err error) error {
 	if err == nil {
 		x.Exchange.response.Did = AuditEvent{Action: action, App: x.App.ID, By: x.Principal.Maker}
 	}
@@ -62,7 +62,7 @@ func (x *Call) durability() []Field {
 	switch {
 	case len(x.submitted) == 0 && !x.Elsewhere:
 		return nil
-	case x.App == nil || x.App.Copy == nil:
+	case x.App == nil || x.App.Replica == nil:
 		return []Field{{headerDurability, "origin"}}
 	}
 	var operations strings.Builder

@@ -32,7 +32,7 @@ type addition struct {
 // Add adds up to 128 inputs in one write. Each input succeeds or fails separately: the status of a failed input has the reason. Pictures
 // sent as base64 are analysed during the call, pictures at URLs are fetched afterwards.
 func Add(x *call.Call) error {
-	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
+	elements, n, err := x.Body.LimitedObjects("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 		return err
 	}
 	if id != "" {
-		if err := call.CheckID(call.ErrInput, o.At("id"), id); err != nil {
+		if err := call.CheckID(call.ErrInput, o.MemberPath("id"), id); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 		return err
 	}
 	if data.Has("video") {
-		return call.ErrVideoKept
+		return call.ErrVideoInput
 	}
 	image, err := data.Object("image")
 	if err != nil {
@@ -213,11 +213,11 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 // tryAdditions makes a replica reject additions that its state rejects, for example because the id is taken. So the caller gets the
 // reason. If the addition waited for the origin instead, it could become a conflict or succeed there.
 func tryAdditions(x *call.Call, added []addition) error {
-	if x.App.Copy == nil {
+	if x.App.Replica == nil {
 		return nil
 	}
 	bodies, at := creates(added)
-	verdicts, err := x.App.Copy.Try(x.Principal.By, bodies)
+	verdicts, err := x.App.Replica.Try(x.Principal.By, bodies)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func readLabels(x *call.Call, data call.Object) ([]log.Label, error) {
 		return nil, err
 	}
 	if n > call.MaxLabels {
-		return nil, call.Refusef(call.ErrInput, "%s: at most %d concepts are allowed.", data.At("concepts"), call.MaxLabels)
+		return nil, call.Refusef(call.ErrInput, "%s: at most %d concepts are allowed.", data.MemberPath("concepts"), call.MaxLabels)
 	}
 	labels := make([]log.Label, 0, n)
 	for o, err := range list {
@@ -323,7 +323,7 @@ func readLabel(x *call.Call, o call.Object) (log.Label, error) {
 		return log.Label{}, err
 	}
 	label := log.Label{Concept: id, Value: log.False}
-	present, err := o.Truth("value")
+	present, err := o.FlagOrTrue("value")
 	if present {
 		label.Value = log.True
 	}
@@ -341,10 +341,10 @@ func conceptRef(x *call.Call, o call.Object) (string, error) {
 		return "", err
 	}
 	if id == "" {
-		return "", call.Refusef(call.ErrInput, "%s is missing.", o.At("id"))
+		return "", call.Refusef(call.ErrInput, "%s is missing.", o.MemberPath("id"))
 	}
 	if _, public := x.Net.Concepts[id]; public {
 		return id, nil
 	}
-	return id, call.CheckConceptID(call.ErrInput, o.At("id"), id)
+	return id, call.CheckConceptID(call.ErrInput, o.MemberPath("id"), id)
 }

@@ -38,7 +38,7 @@ func checkMeta(raw []byte) error {
 func refuseRegions(o call.Object) error {
 	_, n, err := o.Objects("regions")
 	if err == nil && n > 0 {
-		err = call.Refusef(call.ErrInput, "%s: regions of a picture are not supported.", o.At("regions"))
+		err = call.Refusef(call.ErrInput, "%s: regions of a picture are not supported.", o.MemberPath("regions"))
 	}
 	return err
 }
@@ -48,7 +48,7 @@ func refuseRegions(o call.Object) error {
 func readGeo(o call.Object) (*log.Point, error) {
 	for name := "geo"; ; name = "geo_point" {
 		if v := o.Get(name); v.Kind() == jsonio.Array && v.Len() > 0 {
-			return nil, call.Refusef(call.ErrInput, "%s: an input can have at most one point.", o.At(name))
+			return nil, call.Refusef(call.ErrInput, "%s: an input can have at most one point.", o.MemberPath(name))
 		}
 		inner, err := o.Object(name)
 		if err != nil || inner.Value.Len() == 0 {
@@ -70,14 +70,14 @@ func readPoint(o call.Object) (*log.Point, error) {
 		limit float64
 	}{{"longitude", &p.Longitude, 180}, {"latitude", &p.Latitude, 90}} {
 		if !o.Has(c.name) {
-			return nil, call.Refusef(call.ErrInput, "%s is missing: a point needs longitude and latitude, in degrees.", o.At(c.name))
+			return nil, call.Refusef(call.ErrInput, "%s is missing: a point needs longitude and latitude, in degrees.", o.MemberPath(c.name))
 		}
 		f, err := o.Number(c.name)
 		if err != nil {
 			return nil, err
 		}
 		if math.Abs(f) > c.limit {
-			return nil, call.Refusef(call.ErrInput, "%s: %v is not within ±%v degrees.", o.At(c.name), f, c.limit)
+			return nil, call.Refusef(call.ErrInput, "%s: %v is not within ±%v degrees.", o.MemberPath(c.name), f, c.limit)
 		}
 		*c.to = f + 0 // turns a negative zero into a positive one
 	}

@@ -26,7 +26,7 @@ func Duplicates(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	found = call.Cut(found, p)
+	found = call.PageRows(found, p)
 	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(found))
 	for i := range found {
@@ -39,7 +39,7 @@ func Duplicates(x *call.Call) error {
 		w.Objects("duplicates", len(inputs), func(i int) {
 			w.Name("input")
 			show.WriteInput(x, w, &lines, &inputs[i], nil)
-			show.Share(w, "score", found[i].Score)
+			show.WriteFloat32(w, "score", found[i].Score)
 			w.Text("tier", found[i].Tier.String())
 		})
 	})
@@ -78,9 +78,9 @@ func DuplicateGroups(x *call.Call) error {
 		}
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		show.Count(w, "total", found.Total)
-		show.Count(w, "examined", found.Examined)
-		show.Count(w, "of", found.Of)
+		show.WriteInt(w, "total", found.Total)
+		show.WriteInt(w, "examined", found.Examined)
+		show.WriteInt(w, "of", found.Searchable)
 		w.List("groups", len(found.Groups), func(i int) { writeGroup(x, w, &lines, &found.Groups[i], inputs[i]) })
 	})
 }
@@ -104,11 +104,11 @@ func readTiers(x *call.Call) ([]search.Tier, error) {
 func writeGroup(x *call.Call, w *jsonio.Writer, lines *show.ConceptNames, g *search.Group, inputs []catalog.Input) {
 	w.Object()
 	w.Text("tier", g.Tier.String())
-	show.Count(w, "count", g.Count)
+	show.WriteInt(w, "count", g.Count)
 	w.Objects("inputs", len(inputs), func(i int) {
 		w.Name("input")
 		show.WriteInput(x, w, lines, &inputs[i], nil)
-		show.Share(w, "score", g.Inputs[i].Score)
+		show.WriteFloat32(w, "score", g.Inputs[i].Score)
 	})
 	w.End('}')
 }

@@ -22,7 +22,7 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	h := history{x: x, partition: x.App.Origin, copy: x.App.Copy}
+	h := history{x: x, partition: x.App.Origin, copy: x.App.Replica}
 	if h.copy != nil {
 		h.partition = h.copy
 		if _, h.syncStatus, err = x.Replica(); err != nil {
@@ -33,7 +33,7 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	rows := call.Cut(h.all, page)
+	rows := call.PageRows(h.all, page)
 	if err := h.fill(rows); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func History(x *call.Call) error {
 		}
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		show.Count(w, "total", len(h.all))
+		show.WriteInt(w, "total", len(h.all))
 		w.Name("complete")
 		w.Bool(complete)
 		w.List("operations", len(rows), func(i int) { h.write(w, &rows[i]) })
@@ -54,14 +54,14 @@ func History(x *call.Call) error {
 type history struct {
 	x          *call.Call
 	partition  operations
-	copy       *partition.Copy // nil at an origin
-	syncStatus call.SyncStatus // of a replica
+	copy       *partition.Replica // nil at an origin
+	syncStatus call.SyncStatus    // of a replica
 	writer     show.OpWriter
 	all        []past
 	input      log.Dot // dot of the input
 }
 
-// operations is the log of an origin or the outbox of a replica. *partition.Origin and *partition.Copy implement it.
+// operations is the log of an origin or the outbox of a replica. *partition.Origin and *partition.Replica implement it.
 type operations interface {
 	History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error)
 	LastDeletion(id string) (by log.Entry, known bool, err error)
@@ -106,7 +106,7 @@ func (h *history) collect(in *catalog.Input) (complete bool, err error) {
 	if err != nil || complete {
 		return complete, err
 	}
-	for _, op := range in.Past() {
+	for _, op := range in.PastOps() {
 		if !known[op.Stamp()] {
 			h.all = append(h.all, past{Entry: log.Entry{Op: op}, remembered: true})
 		}
@@ -122,7 +122,7 @@ func (h *history) fill(rows []past) error {
 		if rows[i].missing {
 			places[rows[i].Op.Stamp()] = &rows[i]
 		} else {
-			show.WeighOp(h.x, &rows[i].Op)
+			show.ReserveOp(h.x, &rows[i].Op)
 		}
 	}
 	if len(places) == 0 {
@@ -130,7 +130,7 @@ func (h *history) fill(rows []past) error {
 	}
 	_, err := h.partition.History(h.input, func(e log.Entry) bool {
 		if p := places[e.Op.Stamp()]; p != nil {
-			show.WeighOp(h.x, &e.Op)
+			show.ReserveOp(h.x, &e.Op)
 			p.Entry = e
 			delete(places, e.Op.Stamp())
 		}
@@ -158,17 +158,17 @@ func (h *history) learn(p *past, id string) error {
 	if err == nil {
 		p.Seq, p.verdict = c.Seq, c.Verdict.Code.String()
 	}
-	return call.Unless(err, nil)
+	return call.ReplaceNotFound(err, nil)
 }
 
 func (h *history) write(w *jsonio.Writer, p *past) {
 	w.Object()
 	h.writer.Write(w, &p.Op)
-	show.Member(w, "state", p.state)
+	show.WriteText(w, "state", p.state)
 	if p.Seq > 0 {
-		show.Count(w, "position", p.Seq)
+		show.WriteInt(w, "position", p.Seq)
 	}
-	show.Member(w, "verdict", p.verdict)
-	show.Flag(w, "remembered", p.remembered)
+	show.WriteText(w, "verdict", p.verdict)
+	show.WriteTrue(w, "remembered", p.remembered)
 	w.End('}')
 }

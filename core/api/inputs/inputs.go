@@ -32,7 +32,7 @@ func List(x *call.Call) error {
 		return err
 	}
 	s := call.StatusOk
-	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return call.FailedDownload(in.Code) }) {
+	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return call.IsFailedDownload(in.Code) }) {
 		s = call.StatusMixed
 	}
 	return show.AnswerInputs(x, v, s, inputs)
@@ -65,7 +65,7 @@ func answerInput(x *call.Call, v *partition.View, in *catalog.Input, status *cal
 func inputOfPath(x *call.Call) (*partition.View, catalog.Input, error) {
 	id, v := x.IDs["input_id"], x.View()
 	in, err := v.InputByID(id)
-	return v, in, call.Unless(err, call.Unknown("input_id", id))
+	return v, in, call.ReplaceNotFound(err, call.UnknownIDError("input_id", id))
 }
 
 // Status answers with the numbers of inputs by the results of their downloads.
@@ -76,10 +76,10 @@ func Status(x *call.Call) error {
 		return err
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		w.Begin("counts")
-		show.Count(w, "processed", n.Processed)
-		show.Count(w, "to_process", n.ToProcess)
-		show.Count(w, "errors", n.Errors)
+		w.ObjectMember("counts")
+		show.WriteInt(w, "processed", n.Processed)
+		show.WriteInt(w, "to_process", n.ToProcess)
+		show.WriteInt(w, "errors", n.Errors)
 		w.End('}')
 	})
 }
@@ -105,7 +105,7 @@ func DeleteMany(x *call.Call) error {
 	case all && len(ids) > 0:
 		return call.Refusef(call.ErrInputs, "Use either ids or delete_all, not both.")
 	case all:
-		return x.Did("inputs.delete_all", x.Done(&log.InputDeleteAll{}))
+		return x.Audit("inputs.delete_all", x.Done(&log.InputDeleteAll{}))
 	case len(ids) == 0:
 		return call.Refusef(call.ErrInputs, "Missing ids or \"delete_all\": true.")
 	}

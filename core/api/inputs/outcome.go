@@ -47,7 +47,7 @@ func answerOutcomes(x *call.Call, items []outcome, status *call.Status) error {
 			return err
 		}
 	}
-	s, _ := show.Overall(good, len(items), nil)
+	s, _ := show.OverallStatus(good, len(items), nil)
 	return x.Answer(s, "", func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.List("inputs", len(inputs), func(i int) {
@@ -65,7 +65,7 @@ func answerOutcomes(x *call.Call, items []outcome, status *call.Status) error {
 func writeRefused(x *call.Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	w.Object()
 	w.Text("id", in.ID)
-	w.Begin("data")
+	w.ObjectMember("data")
 	show.WriteImage(w, in.URL, in.Crop)
 	w.End('}')
 	s := call.StatusOf(err)

@@ -63,7 +63,7 @@ func answerOutputs(x *call.Call, v *partition.View, in catalog.Input) error {
 	rows := applyEdits(m, derived.Values, in.Edits)
 	lines := show.ConceptNames{X: x}
 	for _, row := range rows {
-		if err := lines.Look(v, row.id); err != nil {
+		if err := lines.LookUp(v, row.id); err != nil {
 			return err
 		}
 	}
@@ -78,11 +78,11 @@ func answerOutputs(x *call.Call, v *partition.View, in catalog.Input) error {
 		show.WriteModel(x, w, &show.ModelInfo{Model: show.Model{Public: m}})
 		w.Name("input")
 		(&show.Media{ID: in.ID, URL: show.AddressOf(x, &in), Crop: in.Crop}).Write(w)
-		w.Begin("data")
+		w.ObjectMember("data")
 		w.Objects("concepts", len(rows), func(i int) {
 			row := rows[i]
 			lines.Start(w, row.id)
-			show.Share(w, "value", row.value)
+			show.WriteFloat32(w, "value", row.value)
 		})
 		w.End('}')
 		w.End('}')
@@ -112,7 +112,7 @@ func PatchOutputs(x *call.Call) error {
 			return err
 		}
 		if verdicts[0].Code == fold.Gone {
-			return call.Unknown("input_id", in.ID)
+			return call.UnknownIDError("input_id", in.ID)
 		}
 		if err := show.VerdictError(&verdicts[0]); err != nil {
 			return err
@@ -153,7 +153,7 @@ func outputEdits(x *call.Call, action show.Action) ([]log.OutputEdit, error) {
 			}
 			edits = slices.DeleteFunc(edits, func(e log.OutputEdit) bool { return e.Concept == edit.Concept })
 			if edits = append(edits, edit); len(edits) > call.MaxLabels {
-				return nil, call.Refusef(call.ErrInput, "%s: at most %d concepts are allowed.", data.At("concepts"), call.MaxLabels)
+				return nil, call.Refusef(call.ErrInput, "%s: at most %d concepts are allowed.", data.MemberPath("concepts"), call.MaxLabels)
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func outputEdit(x *call.Call, o call.Object, action show.Action) (log.OutputEdit
 			return edit, o.Wrap("value", err)
 		}
 		if f < 0 || f > 1 {
-			return edit, call.Refusef(call.ErrInput, "%s: must be a number from 0 to 1.", o.At("value"))
+			return edit, call.Refusef(call.ErrInput, "%s: must be a number from 0 to 1.", o.MemberPath("value"))
 		}
 		edit.Value = float32(f)
 	}

@@ -21,7 +21,7 @@ func Patch(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
+	elements, n, err := x.Body.LimitedObjects("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (p *patch) item(o call.Object, malformed error) (patchItem, error) {
 	in, err := p.input(item.id)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
-		item.err = call.Refusef(call.ErrNoInput, "%s: input '%s' not found.", o.At("id"), item.id)
+		item.err = call.Refusef(call.ErrNoInput, "%s: input '%s' not found.", o.MemberPath("id"), item.id)
 		return item, nil
 	case err != nil:
 		return item, err
@@ -163,7 +163,7 @@ func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error)
 // samePicture returns an error for data that would change the picture of an input. Clients may repeat the url and the crop in an answer.
 func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
 	if data.Has("video") {
-		return call.Refusef(call.ErrInput, "%s: stored inputs have pictures; a picture cannot become a video.", data.At("video"))
+		return call.Refusef(call.ErrInput, "%s: stored inputs have pictures; a picture cannot become a video.", data.MemberPath("video"))
 	}
 	var err error
 	image := call.Read(&err, data.Object, "image")
@@ -176,7 +176,7 @@ func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
 		return err
 	}
 	fixed := func(o call.Object, name string) error {
-		return call.Refusef(call.ErrInput, "%s: a stored picture cannot be changed; add the new picture as another input.", o.At(name))
+		return call.Refusef(call.ErrInput, "%s: a stored picture cannot be changed; add the new picture as another input.", o.MemberPath(name))
 	}
 	address = strings.TrimSpace(address)
 	switch {
@@ -231,7 +231,7 @@ func (p *patch) labels(in *catalog.Input, data call.Object) ([]log.Body, error) 
 		}
 	}
 	if live > call.MaxLabels {
-		return nil, call.Refusef(call.ErrInput, "%s: an input can have at most %d concepts.", data.At("concepts"), call.MaxLabels)
+		return nil, call.Refusef(call.ErrInput, "%s: an input can have at most %d concepts.", data.MemberPath("concepts"), call.MaxLabels)
 	}
 	return []log.Body{&log.InputLabels{Input: in.Dot, Labels: labels}}, nil
 }

@@ -20,8 +20,8 @@ func Source(x *call.Call) error {
 		return err
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		w.Begin("source")
-		show.Member(w, "url", in.URL)
+		w.ObjectMember("source")
+		show.WriteText(w, "url", in.URL)
 		if in.Code == catalog.InputReady {
 			w.Text("picture", show.HostedAddress(x, in.Hosted))
 			w.Text("content_type", in.ContentType)
@@ -37,7 +37,7 @@ func Source(x *call.Call) error {
 func writeEdit(w *jsonio.Writer, e *log.OutputEdit) {
 	w.Object()
 	w.Text("id", e.Concept)
-	show.Share(w, "value", e.Value)
-	show.Flag(w, "removed", e.Removed)
+	show.WriteFloat32(w, "value", e.Value)
+	show.WriteTrue(w, "removed", e.Removed)
 	w.End('}')
 }

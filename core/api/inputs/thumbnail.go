@@ -22,7 +22,7 @@ func Thumbnail(x *call.Call) error {
 	thumb, err := v.Thumb(in.Blob, in.Crop)
 	missing := errors.Is(err, catalog.ErrNotFound)
 	switch {
-	case in.Code == catalog.InputReady && missing && x.Host.Thumbnails && x.App.Copy != nil:
+	case in.Code == catalog.InputReady && missing && x.Host.Thumbnails && x.App.Replica != nil:
 		return x.Ask([]call.Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []call.Result) error { return madeThumbnail(x, &in, results) })
 	case in.Code != catalog.InputReady || missing:
 		return call.Refusef(call.ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)

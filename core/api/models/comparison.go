@@ -29,7 +29,7 @@ func Compare(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	was, err := comparedWith(x, v, m.Own, &is)
+	was, err := comparedWith(x, v, m.Custom, &is)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *comparison) find(p call.Page) error {
 		return err
 	}
 	c.changed = len(changes)
-	for _, change := range call.Cut(changes, p) {
+	for _, change := range call.PageRows(changes, p) {
 		row := changedInput{}
 		if row.input, err = c.lines.Load(c.x, c.view, change.Ord); err != nil {
 			return err
@@ -135,9 +135,9 @@ func (c *comparison) find(p call.Page) error {
 }
 
 func (c *comparison) write(w *jsonio.Writer) {
-	w.Begin("comparison")
-	show.Count(w, "inputs", c.inputs)
-	show.Count(w, "changed", c.changed)
+	w.ObjectMember("comparison")
+	show.WriteInt(w, "inputs", c.inputs)
+	show.WriteInt(w, "changed", c.changed)
 	w.Name("roc_auc")
 	w.Array()
 	for _, side := range []*comparedVersion{&c.after, &c.before} {

@@ -25,7 +25,7 @@ func ListConcepts(x *call.Call) error {
 	n := int64(0)
 	if err := v.Concepts(func(c catalog.Concept) bool {
 		if p.Has(n) {
-			rows = append(rows, show.OwnConcept(x, &c))
+			rows = append(rows, show.CustomConcept(x, &c))
 		}
 		n++
 		return true
@@ -36,11 +36,11 @@ func ListConcepts(x *call.Call) error {
 	language := show.LanguageOf(x, m)
 	for i := range m.Concepts {
 		if p.Has(n) {
-			rows = append(rows, show.PublicConcept(x, call.Public{Model: m, Concept: &m.Concepts[i]}, language))
+			rows = append(rows, show.PublicConcept(x, call.PublicConcept{Model: m, Concept: &m.Concepts[i]}, language))
 		}
 		n++
 	}
-	return writeConceptList(x, rows, show.Known)
+	return writeConceptList(x, rows, show.ReadForm)
 }
 
 func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) error {
@@ -59,11 +59,11 @@ func ReadConcept(x *call.Call) error {
 	}
 	c, err := show.ConceptNamed(x, v, id, language)
 	if err != nil {
-		return call.Unless(err, call.Unknown("concept_id", id))
+		return call.ReplaceNotFound(err, call.UnknownIDError("concept_id", id))
 	}
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("concept")
-		show.WriteConcept(x, w, &c, show.Known)
+		show.WriteConcept(x, w, &c, show.ReadForm)
 	})
 }
 
@@ -80,7 +80,7 @@ func SearchConcepts(x *call.Call) error {
 		return call.Refuse(call.ErrConceptQuery, err)
 	}
 	if name == "" {
-		return call.Refusef(call.ErrConceptQuery, "%s is required; use \"*\" to match every name.", query.At("name"))
+		return call.Refusef(call.ErrConceptQuery, "%s is required; use \"*\" to match every name.", query.MemberPath("name"))
 	}
 	language, err := query.Text("language")
 	if err != nil {
@@ -100,7 +100,7 @@ func SearchConcepts(x *call.Call) error {
 			all = append(all, show.PublicConcept(x, p, language))
 		}
 	}
-	return writeConceptList(x, call.Cut(all, p), show.Found)
+	return writeConceptList(x, call.PageRows(all, p), show.SearchForm)
 }
 
 // ownConceptsCalled finds the application's concepts by name, sorted by folded
@@ -116,7 +116,7 @@ func ownConceptsCalled(x *call.Call, v *partition.View, pattern string) ([]show.
 	err := v.Concepts(func(c catalog.Concept) bool {
 		key := lang.Fold(c.Name)
 		if key == stem || wild && strings.HasPrefix(key, stem) {
-			rows = append(rows, row{key, show.OwnConcept(x, &c)})
+			rows = append(rows, row{key, show.CustomConcept(x, &c)})
 		}
 		return true
 	})

@@ -21,7 +21,7 @@ import (
 // CreateConcepts creates all custom concepts in a call, or none if
 // one is invalid.
 func CreateConcepts(x *call.Call) error {
-	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)
+	elements, n, err := x.Body.LimitedObjects("concepts", call.MaxInputs, call.ErrConcept)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func CreateConcepts(x *call.Call) error {
 			return err
 		}
 		if slices.Contains(ids, c.ID) {
-			return call.Refusef(call.ErrConcept, "%s: duplicate value %q.", o.At("id"), c.ID)
+			return call.Refusef(call.ErrConcept, "%s: duplicate value %q.", o.MemberPath("id"), c.ID)
 		}
 		ids = append(ids, c.ID)
 		bodies = append(bodies, c)
@@ -65,14 +65,14 @@ func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
 		return nil, call.Refuse(call.ErrConcept, err)
 	}
 	if language != "" && !lang.Valid(language) {
-		return nil, call.Refusef(call.ErrConcept, "%s: unsupported language %q.", o.At("language"), language)
+		return nil, call.Refusef(call.ErrConcept, "%s: unsupported language %q.", o.MemberPath("language"), language)
 	}
 	if language == x.App.Language {
 		language = "" // the same as for concepts that a label or a model creates
 	}
 	switch {
 	case id == "" && name == "":
-		return nil, call.Refusef(call.ErrConcept, "%s is missing.", o.At("id"))
+		return nil, call.Refusef(call.ErrConcept, "%s is missing.", o.MemberPath("id"))
 	case id == "":
 		if id, err = x.NewID(); err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
 	case name == "":
 		name = id
 	}
-	if err := call.CheckConceptID(call.ErrConcept, o.At("id"), id); err != nil {
+	if err := call.CheckConceptID(call.ErrConcept, o.MemberPath("id"), id); err != nil {
 		return nil, err
 	}
 	return &log.ConceptCreate{ID: id, Name: name, Language: language}, call.CheckName(call.ErrConcept, o, name)
@@ -109,9 +109,9 @@ func answerConcepts(x *call.Call, ids []string) error {
 	v := x.View()
 	all, err := show.ConceptsNamed(x, v, ids, lang.English)
 	if err != nil {
-		return call.Unless(err, call.Unknown("concept_id", strings.Join(ids, ", ")))
+		return call.ReplaceNotFound(err, call.UnknownIDError("concept_id", strings.Join(ids, ", ")))
 	}
-	return writeConceptList(x, all, show.Known)
+	return writeConceptList(x, all, show.ReadForm)
 }
 
 // RenameConcepts renames custom concepts. A request may repeat the language of a concept, which is fixed.
@@ -119,7 +119,7 @@ func RenameConcepts(x *call.Call) error {
 	if _, err := show.ReadAction(x, map[string]show.Action{"overwrite": show.Overwrite}); err != nil {
 		return err
 	}
-	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)
+	elements, n, err := x.Body.LimitedObjects("concepts", call.MaxInputs, call.ErrConcept)
 	if err != nil {
 		return err
 	}
@@ -140,13 +140,13 @@ func RenameConcepts(x *call.Call) error {
 		}
 		c, err := v.Concept(id)
 		if err != nil {
-			return call.Unless(err, call.Unknown("concept_id", id))
+			return call.ReplaceNotFound(err, call.UnknownIDError("concept_id", id))
 		}
 		if now := cmp.Or(c.Language, x.App.Language); language != "" && language != now {
-			return call.Refusef(call.ErrConcept, "%s: the language of concept_id '%s' is %q and cannot be changed.", o.At("language"), id, now)
+			return call.Refusef(call.ErrConcept, "%s: the language of concept_id '%s' is %q and cannot be changed.", o.MemberPath("language"), id, now)
 		}
 		if name == "" {
-			return call.Refusef(call.ErrConcept, "%s is missing.", o.At("name"))
+			return call.Refusef(call.ErrConcept, "%s is missing.", o.MemberPath("name"))
 		}
 		if err := call.CheckName(call.ErrConcept, o, name); err != nil {
 			return err
@@ -168,7 +168,7 @@ func DeleteConcept(x *call.Call) error {
 	}
 	v := x.View()
 	if _, err := v.Concept(id); err != nil {
-		return call.Unless(err, call.Unknown("concept_id", id))
+		return call.ReplaceNotFound(err, call.UnknownIDError("concept_id", id))
 	}
 	if err := refuseUsed(x, v, id); err != nil {
 		return err
@@ -181,7 +181,7 @@ func DeleteConcept(x *call.Call) error {
 	case fold.OK:
 		return x.Done()
 	case fold.Gone:
-		return call.Unknown("concept_id", id)
+		return call.UnknownIDError("concept_id", id)
 	}
 	return cmp.Or(refuseUsed(x, x.View(), id), call.Refusef(call.ErrConcept, "concept_id '%s' changed meanwhile. Try again.", id))
 }
@@ -231,6 +231,6 @@ func usesOf(v *partition.View, id string) (n conceptUses, err error) {
 	}); err != nil {
 		return n, err
 	}
-	n.models, n.versions, err = v.ModelsWith(id)
+	n.models, n.versions, err = v.CountModelsWith(id)
 	return n, err
 }

@@ -25,8 +25,8 @@ func Inputs(x *call.Call) error {
 		return err
 	}
 	var ids []string
-	if m.Own != nil {
-		ids = show.Members(m.Own)
+	if m.Custom != nil {
+		ids = show.ModelConcepts(m.Custom)
 	}
 	all, err := labelledWith(x, v, ids)
 	if err != nil {
@@ -81,7 +81,7 @@ func VersionInputs(x *call.Call) error {
 		return err
 	}
 	var inputs []catalog.Input
-	if m.Own != nil && m.Version.Code == catalog.VersionTrained {
+	if m.Custom != nil && m.Version.Code == catalog.VersionTrained {
 		manifest, err := v.Manifest(m.Version)
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *
 		for j, l := range t.Labels {
 			in.Labels[j].Label = l
 		}
-		show.HoldInput(x, &in)
+		show.ReserveInput(x, &in)
 		inputs = append(inputs, in)
 	}
 	return inputs, nil

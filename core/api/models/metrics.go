@@ -27,7 +27,7 @@ var (
 // Evaluate requests the evaluation of a trained version. Training already evaluated the version, so there
 // is nothing to do, but clients expect the status of a queued evaluation.
 func Evaluate(x *call.Call) error {
-	v, m, err := show.OwnModel(x)
+	v, m, err := show.CustomModel(x)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func Evaluate(x *call.Call) error {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
 			e.writeDigest(w)
-			w.Begin("metrics")
+			w.ObjectMember("metrics")
 			call.WriteStatus(w, statusEvaluating, "")
 			w.End('}')
 			e.writeInputCount(w)
@@ -74,7 +74,7 @@ func (e *evaluation) writeDigest(w *jsonio.Writer) {
 
 func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 	if n := e.inputs(); n > 0 && e.x.Shows(auth.InputsGet) {
-		show.Count(w, "total_input_count", n)
+		show.WriteInt(w, "total_input_count", n)
 	}
 }
 
@@ -95,7 +95,7 @@ func Metrics(x *call.Call) error {
 		return err
 	}
 	if x.AsksFor(call.ShowSightline) {
-		if e.since, err = sinceBefore(v, m.Own, m.Version, &e.manifest); err != nil {
+		if e.since, err = sinceBefore(v, m.Custom, m.Version, &e.manifest); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, version, func() {
-			w.Begin("metrics")
+			w.ObjectMember("metrics")
 			call.WriteStatus(w, statusNotEvaluated, why)
 			w.End('}')
 		})
@@ -162,7 +162,7 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 		e.places[id] = i
 	}
 	for _, weak := range e.Weakest {
-		if !weak.Fits(len(e.manifest.Inputs), n) {
+		if !weak.InRange(len(e.manifest.Inputs), n) {
 			continue // a replica trained it before the origin checked its results
 		}
 		if e.Checked == 0 && (e.Concepts[weak.Concept].Positives < train.MinChecked || !weak.Contradicts()) {
@@ -181,7 +181,7 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 }
 
 func (e *evaluation) write(w *jsonio.Writer) {
-	w.Begin("metrics")
+	w.ObjectMember("metrics")
 	call.WriteStatus(w, statusEvaluated, "")
 	e.writeSummary(w)
 	e.writeConfusion(w)
@@ -198,14 +198,14 @@ func (e *evaluation) write(w *jsonio.Writer) {
 
 // writeExtension writes figures for which the interface defines no keys.
 func (e *evaluation) writeExtension(w *jsonio.Writer) {
-	w.Begin("sightline")
-	show.Count(w, "folds", e.Folds)
-	show.Count(w, "inputs", e.inputs())
-	show.Count(w, "other_inputs", e.inputs()-e.countLabelled())
+	w.ObjectMember("sightline")
+	show.WriteInt(w, "folds", e.Folds)
+	show.WriteInt(w, "inputs", e.inputs())
+	show.WriteInt(w, "other_inputs", e.inputs()-e.countLabelled())
 	if e.Precision > 0 {
-		show.Share(w, "promised_precision", e.Precision)
+		show.WriteFloat32(w, "promised_precision", e.Precision)
 	}
-	show.Count(w, "min_checked_pictures", cmp.Or(e.Checked, train.MinChecked))
+	show.WriteInt(w, "min_checked_pictures", cmp.Or(e.Checked, train.MinChecked))
 	w.List("concepts", len(e.Concepts), func(i int) { e.writeCutOff(w, i) })
 	w.Name("confusion_counts")
 	w.Array()
@@ -238,9 +238,9 @@ func (e *evaluation) countLabelled() int {
 func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
 	m := &e.Concepts[i]
 	w.Object()
-	show.Member(w, "id", e.concepts[i].ID)
+	show.WriteText(w, "id", e.concepts[i].ID)
 	share := func(name string, value float64) {
-		show.Share(w, name, value)
+		show.WriteFloat32(w, name, value)
 	}
 	if m.CutOff > 0 {
 		share("cut_off", m.CutOff)
@@ -252,7 +252,7 @@ func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
 	if m.Curve != nil {
 		share("supported_precision", m.Supported)
 	}
-	show.Flag(w, "against_background", m.AgainstBackground)
+	show.WriteTrue(w, "against_background", m.AgainstBackground)
 	w.End('}')
 }
 
@@ -268,7 +268,7 @@ func (e *evaluation) writeSummary(w *jsonio.Writer) {
 		}
 		return math.Sqrt(sum / float64(max(1, n)))
 	}
-	w.Begin("summary")
+	w.ObjectMember("summary")
 	for _, f := range []struct {
 		name  string
 		value float64
@@ -280,7 +280,7 @@ func (e *evaluation) writeSummary(w *jsonio.Writer) {
 		{"macro_avg_precision", e.Macro.Precision},
 		{"macro_avg_recall", e.Macro.Recall},
 	} {
-		show.Share(w, f.name, f.value)
+		show.WriteFloat32(w, f.name, f.value)
 	}
 	w.End('}')
 }
@@ -304,18 +304,18 @@ func (e *evaluation) cells(yield func(row, column, n, sum int)) {
 // writeConfusion writes the shares of each concept's labels that were predicted as each concept. An entry without
 // actual counts predictions without a label, and one without predicted counts labels without a prediction.
 func (e *evaluation) writeConfusion(w *jsonio.Writer) {
-	w.Begin("confusion_matrix")
+	w.ObjectMember("confusion_matrix")
 	w.Name("matrix")
 	w.Array()
 	e.cells(func(row, column, n, sum int) {
 		w.Object()
 		if column < len(e.concepts) {
-			show.Member(w, "predicted", e.concepts[column].ID)
+			show.WriteText(w, "predicted", e.concepts[column].ID)
 		}
 		if row < len(e.concepts) {
-			show.Member(w, "actual", e.concepts[row].ID)
+			show.WriteText(w, "actual", e.concepts[row].ID)
 		}
-		show.Share(w, "value", float64(n)/float64(sum))
+		show.WriteFloat32(w, "value", float64(n)/float64(sum))
 		w.End('}')
 	})
 	w.End(']')
@@ -324,11 +324,11 @@ func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 }
 
 func (e *evaluation) writeCounts(w *jsonio.Writer) {
-	w.Begin("label_counts")
+	w.ObjectMember("label_counts")
 	w.Objects("positive_label_counts", len(e.Concepts), func(i int) {
 		w.Text("concept_name", e.concepts[i].Name)
 		if n := e.Concepts[i].Positives; n > 0 {
-			show.Count(w, "count", n)
+			show.WriteInt(w, "count", n)
 		}
 	})
 	w.End('}')
@@ -342,12 +342,12 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 		name  string
 		value int
 	}{{"num_pos", m.Positives}, {"num_neg", m.Negatives}, {"num_tot", m.Positives + m.Negatives}} {
-		show.Count(w, n.name, n.value)
+		show.WriteInt(w, n.name, n.value)
 	}
-	show.Share(w, "roc_auc", m.ROCAUC)
-	show.Share(w, "f1", m.F1)
+	show.WriteFloat32(w, "roc_auc", m.ROCAUC)
+	show.WriteFloat32(w, "f1", m.F1)
 	w.Name("concept")
-	show.WriteConcept(e.x, w, &e.concepts[i], show.Known)
+	show.WriteConcept(e.x, w, &e.concepts[i], show.ReadForm)
 	fpr, tpr, precision, thresholds := curvesOf(m)
 	writeCurve(w, "roc_curve", curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
 	if m.Curve == nil && m.Evaluated { // an older program stored one point
@@ -379,7 +379,7 @@ type curve struct {
 }
 
 func writeCurve(w *jsonio.Writer, name string, coordinates ...curve) {
-	w.Begin(name)
+	w.ObjectMember(name)
 	for _, c := range coordinates {
 		w.Floats(c.name, c.values)
 	}
@@ -424,7 +424,7 @@ func (e *evaluation) writeOutcome(w *jsonio.Writer, place int, value float32) {
 	w.Object()
 	w.Text("id", c.ID)
 	w.Text("name", c.Name)
-	show.Share(w, "value", value)
+	show.WriteFloat32(w, "value", value)
 	show.WriteAppOf(e.x, w, c)
 	w.End('}')
 }

@@ -34,7 +34,7 @@ func Search(x *call.Call) error {
 		if m.Public != nil {
 			is = *m.Public
 		} else {
-			is.Name = m.Own.Name
+			is.Name = m.Custom.Name
 		}
 		return nameMatches(is.Name, name) && (kind == "" || kind == "*" || kind == string(is.Type) || kind == is.TypeExt)
 	})
@@ -58,14 +58,14 @@ func answerModels(x *call.Call, match func(show.Model) bool) error {
 	var rows []show.Model
 	n := int64(0)
 	if err := v.Models(func(m catalog.Model) bool {
-		own := show.Model{Own: &m}
+		own := show.Model{Custom: &m}
 		if !match(own) {
 			return true
 		}
 		if p.Has(n) {
 			m.Concepts = nil // a list does not show them
 			for i := range m.Config {
-				m.Config[i].JSON = x.Weigh(m.Config[i].JSON)
+				m.Config[i].JSON = x.ReservePart(m.Config[i].JSON)
 			}
 			rows = append(rows, own)
 		}
@@ -83,7 +83,7 @@ func answerModels(x *call.Call, match func(show.Model) bool) error {
 		}
 	}
 	for i := range rows {
-		if own := rows[i].Own; own != nil && own.Newest != "" {
+		if own := rows[i].Custom; own != nil && own.Newest != "" {
 			newest, err := v.Version(own.Dot, own.Newest)
 			if err != nil {
 				return err
@@ -114,10 +114,10 @@ func answerModel(x *call.Call, v *partition.View, m show.Model, form show.InfoFo
 }
 
 // Read answers with one model.
-func Read(x *call.Call) error { return answerModelOfPath(x, show.Message) }
+func Read(x *call.Call) error { return answerModelOfPath(x, show.InfoMessage) }
 
 // OutputInfo answers with one model and its concepts.
-func OutputInfo(x *call.Call) error { return answerModelOfPath(x, show.Concepts) }
+func OutputInfo(x *call.Call) error { return answerModelOfPath(x, show.InfoConcepts) }
 
 func answerModelOfPath(x *call.Call, form show.InfoForm) error {
 	v, m, err := show.ModelOfPath(x)

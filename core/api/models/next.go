@@ -18,7 +18,7 @@ import (
 )
 
 // Next lists inputs without a label for the model's concepts, most useful for its training first. total counts all of them. The list
-// ends after training.MaxNext inputs.
+// ends after training.MaxSuggestions inputs.
 func Next(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -29,7 +29,7 @@ func Next(x *call.Call) error {
 		return err
 	}
 	index := x.App.Partition.Index().At(v.Reader)
-	known, err := labelledWith(x, v, show.Members(m.Own))
+	known, err := labelledWith(x, v, show.ModelConcepts(m.Custom))
 	if err != nil {
 		return err
 	}
@@ -39,17 +39,17 @@ func Next(x *call.Call) error {
 	}
 	known.And(unlabelled)
 	unlabelled.AndNot(known)
-	q, err := newQuestioner(x, v, m.Own)
+	q, err := newQuestioner(x, v, m.Custom)
 	if err != nil {
 		return err
 	}
 	total := unlabelled.GetCardinality()
-	depth := min(p.Number*p.Size, training.MaxNext)
-	list, err := training.Order(x.Ctx, index, unlabelled, known, q.judge(), int(depth))
+	depth := min(p.Number*p.Size, training.MaxSuggestions)
+	list, err := training.Suggest(x.Ctx, index, unlabelled, known, q.judge(), int(depth))
 	if err != nil {
 		return err
 	}
-	rows := call.Cut(list, p)
+	rows := call.PageRows(list, p)
 	inputs := make([]catalog.Input, len(rows))
 	var lines show.ConceptNames
 	for i := range rows {
@@ -58,7 +58,7 @@ func Next(x *call.Call) error {
 		}
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		show.Count(w, "total", total)
+		show.WriteInt(w, "total", total)
 		w.Objects("inputs", len(rows), func(i int) {
 			show.WriteInputMembers(x, w, &lines, &inputs[i], nil)
 			q.write(x, w, &rows[i], inputs[i].Created > q.since)
@@ -91,8 +91,8 @@ func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*question
 	}
 	q.head = head
 	var ids []string
-	for _, id := range show.Members(m) {
-		if place, ok := head.Places[id]; ok {
+	for _, id := range show.ModelConcepts(m) {
+		if place, ok := head.Indices[id]; ok {
 			ids, q.places = append(ids, id), append(q.places, place)
 		}
 	}
@@ -112,19 +112,19 @@ func (q *questioner) judge() training.Evaluate {
 		for i, place := range q.places {
 			values[i] = all[place]
 		}
-		return values, training.Unsure(values, q.relation)
+		return values, training.Uncertainty(values, q.relation)
 	}
 }
 
 // write writes the reason why an input is in the list, and its predictions.
-func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, later bool) {
+func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Suggestion, later bool) {
 	why := string(row.Reason)
 	if row.Reason == training.Different && later && q.head != nil {
 		why = "new"
 	}
-	w.Begin("useful")
-	show.Share(w, "score", row.Score)
-	show.Member(w, "why", why)
+	w.ObjectMember("useful")
+	show.WriteFloat32(w, "score", row.Score)
+	show.WriteText(w, "why", why)
 	w.End('}')
 	if !x.Shows(auth.ConceptsGet) {
 		return
@@ -142,8 +142,8 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 // writeJudged writes a concept with a model's value.
 func writeJudged(w *jsonio.Writer, c *show.Concept, value float32) {
 	w.Object()
-	show.Member(w, "id", c.ID)
-	show.Member(w, "name", c.Name)
-	show.Share(w, "value", value)
+	show.WriteText(w, "id", c.ID)
+	show.WriteText(w, "name", c.Name)
+	show.WriteFloat32(w, "value", value)
 	w.End('}')
 }

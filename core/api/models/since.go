@@ -93,9 +93,9 @@ func differ(older, newer *catalog.Version, before, after *catalog.Manifest) sinc
 func isOf(v *catalog.Version, concept string) bool { return slices.Contains(v.Concepts, concept) }
 
 func (s *since) write(w *jsonio.Writer) {
-	w.Begin("since")
-	show.Member(w, "version_id", s.version)
-	show.Count(w, "new_inputs", s.new)
-	show.Count(w, "corrected_inputs", s.corrected)
+	w.ObjectMember("since")
+	show.WriteText(w, "version_id", s.version)
+	show.WriteInt(w, "new_inputs", s.new)
+	show.WriteInt(w, "corrected_inputs", s.corrected)
 	w.End('}')
 }

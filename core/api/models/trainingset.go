@@ -19,12 +19,12 @@ func TrainingSet(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	newest, err := lastTrained(v, m.Own)
+	newest, err := lastTrained(v, m.Custom)
 	if err != nil {
 		return err
 	}
-	ids := show.Members(m.Own)
-	survey, err := training.Take(v, x.App.Partition.Index().At(v.Reader), ids, newest)
+	ids := show.ModelConcepts(m.Custom)
+	survey, err := training.NewSurvey(v, x.App.Partition.Index().At(v.Reader), ids, newest)
 	if err != nil {
 		return err
 	}
@@ -32,30 +32,30 @@ func TrainingSet(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	advice := training.Advise(&survey, training.RelationOf(m.Own.Config))
+	advice := training.Advise(&survey, training.RelationOf(m.Custom.Config))
 	return x.OK(func(w *jsonio.Writer) {
-		w.Begin("training_set")
-		show.Count(w, "inputs", survey.Inputs)
-		show.Count(w, "new_inputs", survey.New)
+		w.ObjectMember("training_set")
+		show.WriteInt(w, "inputs", survey.Inputs)
+		show.WriteInt(w, "new_inputs", survey.New)
 		if newest != nil {
-			show.Member(w, "version_id", newest.ID)
+			show.WriteText(w, "version_id", newest.ID)
 		}
 		if x.Shows(auth.ConceptsGet) {
 			w.Objects("concepts", len(names), func(i int) {
-				show.Member(w, "id", names[i].ID)
-				show.Member(w, "name", names[i].Name)
-				show.Count(w, "positives", survey.Concepts[i].Positives)
-				show.Count(w, "negatives", survey.Concepts[i].Negatives)
+				show.WriteText(w, "id", names[i].ID)
+				show.WriteText(w, "name", names[i].Name)
+				show.WriteInt(w, "positives", survey.Concepts[i].Positives)
+				show.WriteInt(w, "negatives", survey.Concepts[i].Negatives)
 			})
 		}
 		if advice.Code != training.NoAdvice {
-			w.Begin("advice")
-			show.Member(w, "code", string(advice.Code))
+			w.ObjectMember("advice")
+			show.WriteText(w, "code", string(advice.Code))
 			if advice.Concept >= 0 && x.Shows(auth.ConceptsGet) {
-				show.Member(w, "concept_id", names[advice.Concept].ID)
+				show.WriteText(w, "concept_id", names[advice.Concept].ID)
 			}
 			if advice.Missing > 0 {
-				show.Count(w, "missing", advice.Missing)
+				show.WriteInt(w, "missing", advice.Missing)
 			}
 			w.End('}')
 		}

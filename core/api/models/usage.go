@@ -52,12 +52,12 @@ func ConceptUsage(x *call.Call) error {
 		return err
 	}
 	all := append(own, public...)
-	rows := call.Cut(all, p)
+	rows := call.PageRows(all, p)
 	if err := predictedOf(x, index, rows); err != nil {
 		return err
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		show.Count(w, "total", len(all))
+		show.WriteInt(w, "total", len(all))
 		w.List("concepts", len(rows), func(i int) { writeUsed(x, w, &rows[i]) })
 	})
 }
@@ -89,7 +89,7 @@ func predictedOf(x *call.Call, index *index.View, rows []usedConcept) error {
 func modelsOf(v *partition.View) (map[string][]string, error) {
 	of := map[string][]string{}
 	return of, v.Models(func(m catalog.Model) bool {
-		for _, id := range show.Members(&m) {
+		for _, id := range show.ModelConcepts(&m) {
 			of[id] = append(of[id], m.ID)
 		}
 		return true
@@ -126,11 +126,11 @@ func publicUsed(x *call.Call, index *index.View, ids []string, language string, 
 	general := x.Net.Models.General()
 	var all []usedConcept
 	for _, id := range ids {
-		place, ok := x.Net.Places[general][id]
+		place, ok := x.Net.Indices[general][id]
 		if !ok {
 			continue
 		}
-		u := usedConcept{Concept: show.PublicConcept(x, call.Public{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
+		u := usedConcept{Concept: show.PublicConcept(x, call.PublicConcept{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
 		if err := u.labels(index); err != nil {
 			return nil, err
 		}
@@ -153,14 +153,14 @@ func mostUsed(a, b usedConcept) int {
 
 func writeUsed(x *call.Call, w *jsonio.Writer, u *usedConcept) {
 	w.Object()
-	show.Member(w, "id", u.ID)
-	show.Member(w, "name", u.Name)
+	show.WriteText(w, "id", u.ID)
+	show.WriteText(w, "name", u.Name)
 	if !u.Public {
-		show.Member(w, "app_id", x.App.ID)
+		show.WriteText(w, "app_id", x.App.ID)
 	}
-	show.Count(w, "present", u.present)
-	show.Count(w, "absent", u.absent)
-	show.Count(w, "predicted", u.predicted)
+	show.WriteInt(w, "present", u.present)
+	show.WriteInt(w, "absent", u.absent)
+	show.WriteInt(w, "predicted", u.predicted)
 	if x.Shows(auth.ModelsGet) {
 		w.Texts("models", u.models)
 	}

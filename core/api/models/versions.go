@@ -26,10 +26,10 @@ func Versions(x *call.Call) error {
 	var rows []catalog.Version
 	var public []show.Model
 	if m.Public != nil {
-		public = call.Cut([]show.Model{m}, p)
+		public = call.PageRows([]show.Model{m}, p)
 	} else {
 		at, from := int64(0), (p.Number-1)*p.Size
-		if err := v.Versions(m.Own.Dot, func(got catalog.Version) bool {
+		if err := v.Versions(m.Custom.Dot, func(got catalog.Version) bool {
 			if at >= from {
 				clear(got.Concepts) // the list shows only the number of concepts
 				rows = append(rows, got)
@@ -112,37 +112,37 @@ func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 
 // Train requests a new version of a model, which is trained in the background. It ignores the body of the request.
 func Train(x *call.Call) error {
-	_, m, err := show.OwnModel(x)
+	_, m, err := show.CustomModel(x)
 	if err != nil {
 		return err
 	}
-	if len(show.Members(m.Own)) == 0 {
-		return call.Refusef(call.ErrModelArgument, "model_id '%s' has no concepts to train.", m.Own.ID)
+	if len(show.ModelConcepts(m.Custom)) == 0 {
+		return call.Refusef(call.ErrModelArgument, "model_id '%s' has no concepts to train.", m.Custom.ID)
 	}
 	version, err := x.NewID()
 	if err != nil {
 		return err
 	}
-	verdicts, err := x.Submit(nil, &log.VersionTrain{Model: m.Own.Dot, Version: version})
+	verdicts, err := x.Submit(nil, &log.VersionTrain{Model: m.Custom.Dot, Version: version})
 	if err != nil {
 		return err
 	}
 	if verdicts[0].Code == fold.Gone {
-		return call.Unknown("model_id", m.Own.ID)
+		return call.UnknownIDError("model_id", m.Custom.ID)
 	}
 	v := x.View()
-	if m, err = show.FindModel(x, v, m.Own.ID, version); err != nil {
+	if m, err = show.FindModel(x, v, m.Custom.ID, version); err != nil {
 		return err
 	}
 	m.Named = false
-	return answerModel(x, v, m, show.Message)
+	return answerModel(x, v, m, show.InfoMessage)
 }
 
 // DeleteVersion deletes a version of a model.
 func DeleteVersion(x *call.Call) error {
-	_, m, err := show.OwnModel(x)
+	_, m, err := show.CustomModel(x)
 	if err != nil {
 		return err
 	}
-	return x.Done(&log.VersionDelete{Model: m.Own.Dot, Version: m.Version.ID})
+	return x.Done(&log.VersionDelete{Model: m.Custom.Dot, Version: m.Version.ID})
 }

@@ -30,7 +30,7 @@ func Create(x *call.Call) error {
 		return err
 	}
 	create := &log.ModelCreate{}
-	if create.ID, err = call.NewThing(x, call.ErrModelQuery, o); err != nil {
+	if create.ID, err = call.NewThingID(x, call.ErrModelQuery, o); err != nil {
 		return err
 	}
 	if create.Name, err = o.Text("name"); err != nil {
@@ -117,7 +117,7 @@ func conceptRefs(x *call.Call, o call.Object, name string) ([]string, error) {
 		return nil, call.Refuse(call.ErrModelQuery, err)
 	}
 	if n > call.MaxModelConcepts {
-		return nil, call.Refusef(call.ErrModelQuery, "%s: at most %d concepts are allowed.", o.At(name), call.MaxModelConcepts)
+		return nil, call.Refusef(call.ErrModelQuery, "%s: at most %d concepts are allowed.", o.MemberPath(name), call.MaxModelConcepts)
 	}
 	var ids []string
 	seen := make(map[string]bool, n)
@@ -130,7 +130,7 @@ func conceptRefs(x *call.Call, o call.Object, name string) ([]string, error) {
 			return nil, call.Refuse(call.ErrModelQuery, err)
 		}
 		if _, public := x.Net.Concepts[id]; !public {
-			if err := call.CheckConceptID(call.ErrModelQuery, ref.At("id"), id); err != nil {
+			if err := call.CheckConceptID(call.ErrModelQuery, ref.MemberPath("id"), id); err != nil {
 				return nil, err
 			}
 		}
@@ -149,7 +149,7 @@ func answerOwn(x *call.Call, id string) error {
 	if err != nil {
 		return err
 	}
-	return answerModel(x, v, m, show.Message)
+	return answerModel(x, v, m, show.InfoMessage)
 }
 
 // Patch changes all models in a call, or none if one change is invalid. It overwrites names and
@@ -160,7 +160,7 @@ func Patch(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	elements, n, err := x.Body.Some("models", call.MaxInputs, call.ErrModelQuery)
+	elements, n, err := x.Body.LimitedObjects("models", call.MaxInputs, call.ErrModelQuery)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func Patch(x *call.Call) error {
 			return call.Refuse(call.ErrModelQuery, err)
 		}
 		if slices.Contains(ids, id) {
-			return call.Refusef(call.ErrModelQuery, "%s: duplicate value %q.", o.At("id"), id)
+			return call.Refusef(call.ErrModelQuery, "%s: duplicate value %q.", o.MemberPath("id"), id)
 		}
 		patch, err := modelPatch(x, v, o, id, action)
 		if err != nil {
@@ -196,7 +196,7 @@ func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]
 	}
 	for i, got := range verdicts {
 		if got.Code == fold.Gone {
-			return call.Unknown("model_id", ids[i])
+			return call.UnknownIDError("model_id", ids[i])
 		}
 	}
 	v := x.View()
@@ -220,7 +220,7 @@ func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, actio
 	if m.Public != nil {
 		return nil, show.RefusePublic(id)
 	}
-	patch := &log.ModelPatch{Model: m.Own.Dot}
+	patch := &log.ModelPatch{Model: m.Custom.Dot}
 	name, err := o.Text("name")
 	if err != nil {
 		return nil, call.Refuse(call.ErrModelQuery, err)
@@ -237,19 +237,19 @@ func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, actio
 	}
 	patch.Config = config
 	if action == show.Remove {
-		patch.Config = show.Unset(config)
+		patch.Config = show.ResetSettings(config)
 	}
 	// An empty list overwrites, an absent list does not.
 	if info := o.Get("output_info").Get("data").Get("concepts"); action == show.Overwrite && info.Kind() != jsonio.Array {
 		action = show.Merge
 	}
-	return patch, changeConcepts(x, patch, m.Own, listed, action)
+	return patch, changeConcepts(x, patch, m.Custom, listed, action)
 }
 
 // changeConcepts sets the concepts that a patch adds and removes. If there are any, the patch creates another
 // version of the model.
 func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action show.Action) error {
-	now := show.Members(m)
+	now := show.ModelConcepts(m)
 	has := make(map[string]bool, len(now))
 	for _, id := range now {
 		has[id] = true
@@ -290,15 +290,15 @@ func PatchConcepts(x *call.Call) error {
 	if x.Body.Get("concepts").Kind() != jsonio.Array {
 		return call.Refusef(call.ErrModelQuery, "concepts is missing.")
 	}
-	_, m, err := show.OwnModel(x)
+	_, m, err := show.CustomModel(x)
 	if err != nil {
 		return err
 	}
-	patch := &log.ModelPatch{Model: m.Own.Dot}
-	if err := changeConcepts(x, patch, m.Own, listed, action); err != nil {
+	patch := &log.ModelPatch{Model: m.Custom.Dot}
+	if err := changeConcepts(x, patch, m.Custom, listed, action); err != nil {
 		return err
 	}
-	return submitPatches(x, []log.Body{patch}, []string{m.Own.ID}, func(models []show.Model) error {
+	return submitPatches(x, []log.Body{patch}, []string{m.Custom.ID}, func(models []show.Model) error {
 		return x.OK(func(w *jsonio.Writer) {
 			w.Name("model")
 			show.WriteModel(x, w, &show.ModelInfo{Model: models[0]})
@@ -312,7 +312,7 @@ func DeleteMany(x *call.Call) error {
 	case err != nil:
 		return call.Refuse(call.ErrModelQuery, err)
 	case all || x.Body.Value.Len() == 0:
-		return x.Did("models.delete_all", deleteAll(x))
+		return x.Audit("models.delete_all", deleteAll(x))
 	}
 	return deleteListed(x)
 }
@@ -351,7 +351,7 @@ func deleteListed(x *call.Call) error {
 		if m.Public != nil {
 			return show.RefusePublic(id)
 		}
-		bodies = append(bodies, &log.ModelDelete{Model: m.Own.Dot})
+		bodies = append(bodies, &log.ModelDelete{Model: m.Custom.Dot})
 	}
 	if err := x.Absent(call.ErrPath, missing); err != nil {
 		return err
@@ -361,9 +361,9 @@ func deleteListed(x *call.Call) error {
 
 // Delete deletes a custom model.
 func Delete(x *call.Call) error {
-	_, m, err := show.OwnModel(x)
+	_, m, err := show.CustomModel(x)
 	if err != nil {
 		return err
 	}
-	return x.Done(&log.ModelDelete{Model: m.Own.Dot})
+	return x.Done(&log.ModelDelete{Model: m.Custom.Dot})
 }

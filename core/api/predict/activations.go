@@ -46,7 +46,7 @@ func readConcepts(x *call.Call, p *show.Predictor) (places []int, missing []stri
 		if err != nil {
 			return nil, nil, call.Refuse(call.ErrModelArgument, x.Body.Wrap("concepts", err))
 		}
-		place, ok := p.Place(x.Net, id)
+		place, ok := p.ConceptIndex(x.Net, id)
 		switch {
 		case !ok:
 			missing = append(missing, id)
@@ -62,7 +62,7 @@ func readConcepts(x *call.Call, p *show.Predictor) (places []int, missing []stri
 
 // activatedPictures reads inputs. An element with only an id is a stored input.
 func activatedPictures(x *call.Call) ([]show.Media, []call.Job, error) {
-	elements, n, err := x.Body.Some("inputs", call.MaxActivatedInputs, call.ErrPredict)
+	elements, n, err := x.Body.LimitedObjects("inputs", call.MaxActivatedInputs, call.ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +78,7 @@ func activatedPictures(x *call.Call) ([]show.Media, []call.Job, error) {
 			return nil, nil, err
 		}
 		if in.Video && in.Err == nil {
-			in.Err = call.Refusef(call.ErrInput, "%s: this endpoint takes pictures only.", o.At("data.video"))
+			in.Err = call.Refusef(call.ErrInput, "%s: this endpoint takes pictures only.", o.MemberPath("data.video"))
 		}
 		inputs = append(inputs, in)
 		if in.Err == nil {
@@ -102,11 +102,11 @@ func storedPicture(x *call.Call, o call.Object, _ error) (in show.Media, err err
 	stored, err := v.InputByID(in.ID)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.Principal.Scopes.Has(auth.InputsGet):
-		in.Err = call.Refusef(call.ErrNoInput, "%s: '%s' not found.", o.At("id"), in.ID)
+		in.Err = call.Refusef(call.ErrNoInput, "%s: '%s' not found.", o.MemberPath("id"), in.ID)
 	case err != nil:
 		return in, err
 	case stored.Code != catalog.InputReady:
-		in.Err = call.Refusef(call.ErrInput, "%s: the picture of '%s' is not available (yet).", o.At("id"), in.ID)
+		in.Err = call.Refusef(call.ErrInput, "%s: the picture of '%s' is not available (yet).", o.MemberPath("id"), in.ID)
 	}
 	in.Blob, in.Crop = stored.Blob, stored.Crop
 	return in, nil
@@ -131,7 +131,7 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 			return err
 		}
 	}
-	s, details := show.Overall(good, len(inputs), missing)
+	s, details := show.OverallStatus(good, len(inputs), missing)
 	return x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Objects("outputs", len(inputs), func(i int) {
 			w.Text("input_id", inputs[i].ID)
@@ -150,7 +150,7 @@ func mapsOf(x *call.Call, p *show.Predictor, c *predict.Cells, places []int) ([]
 	}
 	maps := make([][]float32, len(places))
 	for k, place := range places {
-		maps[k] = c.Along(direction(&p.Head.Head, place))
+		maps[k] = c.Support(direction(&p.Head.Head, place))
 	}
 	return maps, nil
 }
@@ -174,10 +174,10 @@ func direction(h *train.Head, place int) []float32 {
 }
 
 func writeActivations(x *call.Call, w *jsonio.Writer, p *show.Predictor, c *predict.Cells, places []int, maps [][]float32) {
-	w.Begin("activations")
+	w.ObjectMember("activations")
 	w.Floats("box", []float32{float32(c.Box.Top), float32(c.Box.Left), float32(c.Box.Bottom), float32(c.Box.Right)})
-	show.Count(w, "width", c.Width)
-	show.Count(w, "height", c.Height)
+	show.WriteInt(w, "width", c.Width)
+	show.WriteInt(w, "height", c.Height)
 	w.Objects("concepts", len(places), func(k int) {
 		place := places[k]
 		id, _, _ := p.Concept(x, place, "")

@@ -38,11 +38,11 @@ func answerOutputs(x *call.Call, p *show.Predictor, c *show.Config, inputs []sho
 		return err
 	}
 	model := show.ModelJSON(x, &p.ModelInfo)
-	s, details := show.Overall(good, len(inputs), c.Missing)
+	s, details := show.OverallStatus(good, len(inputs), c.Missing)
 	return x.Answer(s, details, func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * (len(model) + show.OutputBytes + show.ConceptBytes*c.Most))
+		w.Grow(len(inputs) * (len(model) + show.OutputBytes + show.ConceptBytes*c.MaxConcepts))
 		w.List("outputs", len(inputs), func(i int) {
-			show.WriteOutput(x, w, p, c, &show.Output{ID: ids[i], Input: &inputs[i], Seen: seen[i], Model: model})
+			show.WriteOutput(x, w, p, c, &show.Output{ID: ids[i], Input: &inputs[i], Result: seen[i], Model: model})
 		})
 	})
 }

@@ -53,7 +53,7 @@ func withQuery(x *call.Call, answer func(q *search.Query) error) error {
 func searchOptions(x *call.Call) search.Options {
 	return search.Options{
 		Names: x.Net.Models.Names(), Language: x.App.Language,
-		Own: func(name string) ([]string, error) {
+		CustomConcepts: func(name string) ([]string, error) {
 			var ids []string
 			err := x.View().Concepts(func(c catalog.Concept) bool {
 				if c.Name == name {
@@ -174,7 +174,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Text("id", id)
 		w.Objects("hits", len(inputs), func(i int) {
-			show.Share(w, "score", found.Hits[i].Score)
+			show.WriteFloat32(w, "score", found.Hits[i].Score)
 			w.Name("input")
 			show.WriteInput(x, w, &lines, &inputs[i], nil)
 		})

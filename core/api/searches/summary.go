@@ -29,7 +29,7 @@ func Summarise(x *call.Call) error {
 }
 
 // readSummary reads the member "summary". The answer has only the figures that it lists.
-func readSummary(x *call.Call) (ask search.Ask, err error) {
+func readSummary(x *call.Call) (ask search.SummaryOptions, err error) {
 	summary, err := x.Body.Object("summary")
 	if err != nil {
 		return ask, call.Refuse(search.ErrQuery, err)
@@ -46,7 +46,7 @@ func readSummary(x *call.Call) (ask search.Ask, err error) {
 		}
 	}
 	if summary.Has("places") {
-		ask.Places = &search.PlaceAsk{}
+		ask.Places = &search.PlaceOptions{}
 		if ask.Places.Zoom, err = readWithin(summary, "places", "zoom", 0, search.MaxZoom, 0); err != nil {
 			return ask, err
 		}
@@ -69,7 +69,7 @@ func readWithin(o call.Object, member, name string, least, greatest, absent int6
 		return 0, call.Refuse(search.ErrQuery, err)
 	}
 	if n < least || n > greatest {
-		return 0, call.Refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.At(name), least, greatest, n)
+		return 0, call.Refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.MemberPath(name), least, greatest, n)
 	}
 	return int(n), nil
 }
@@ -80,7 +80,7 @@ func readBox(o call.Object) (*search.Box, error) {
 	if err != nil || !places.Has("box") {
 		return nil, err
 	}
-	bad := call.Refusef(search.ErrQuery, "%s: must be south, west, north and east in degrees, with south below north.", places.At("box"))
+	bad := call.Refusef(search.ErrQuery, "%s: must be south, west, north and east in degrees, with south below north.", places.MemberPath("box"))
 	var edges []float64
 	for e := range places.Get("box").Elems() {
 		f, err := e.Float()
@@ -105,7 +105,7 @@ func readBox(o call.Object) (*search.Box, error) {
 }
 
 // answerSummary runs a query and answers with figures about its matches.
-func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
+func answerSummary(x *call.Call, q *search.Query, ask search.SummaryOptions) error {
 	v := x.View()
 	if err := stay(x, q, v); err != nil {
 		return err
@@ -127,8 +127,8 @@ func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 		ids[i] = in.ID
 	}
 	return x.OK(func(w *jsonio.Writer) {
-		w.Begin("summary")
-		show.Count(w, "matching", s.Matching)
+		w.ObjectMember("summary")
+		show.WriteInt(w, "matching", s.Matching)
 		if s.Scores != nil {
 			writeScores(w, s.Scores)
 		}
@@ -152,7 +152,7 @@ func learnFrom(x *call.Call) search.Learn {
 }
 
 func writeScores(w *jsonio.Writer, s *search.Scores) {
-	w.Begin("scores")
+	w.ObjectMember("scores")
 	w.Name("from")
 	w.Float(s.From)
 	w.Name("to")
@@ -165,10 +165,10 @@ func writeScores(w *jsonio.Writer, s *search.Scores) {
 }
 
 func writeCutOff(w *jsonio.Writer, c *search.CutOff) {
-	w.Begin("cut_off")
-	show.Share(w, "value", c.Value)
+	w.ObjectMember("cut_off")
+	show.WriteFloat32(w, "value", c.Value)
 	w.Text("source", string(c.Source))
-	show.Count(w, "examples", c.Examples)
+	show.WriteInt(w, "examples", c.Examples)
 	w.End('}')
 }
 
@@ -176,7 +176,7 @@ func writeDays(w *jsonio.Writer, days []search.Day) {
 	w.Objects("days", len(days), func(i int) {
 		d := days[i]
 		w.Text("day", time.Unix(d.Number*24*60*60, 0).UTC().Format(time.DateOnly))
-		show.Count(w, "count", d.Count)
+		show.WriteInt(w, "count", d.Count)
 	})
 }
 
@@ -187,7 +187,7 @@ func writePlaces(w *jsonio.Writer, places []search.Cluster, ids []string) {
 		w.Float(places[i].Place.Latitude)
 		w.Name("longitude")
 		w.Float(places[i].Place.Longitude)
-		show.Count(w, "count", places[i].Count)
-		show.Member(w, "input_id", ids[i])
+		show.WriteInt(w, "count", places[i].Count)
+		show.WriteText(w, "input_id", ids[i])
 	})
 }

@@ -24,15 +24,15 @@ type Concept struct {
 
 // PublicConcept returns a public concept with its name in a language. Its dates are the dates of
 // the model that has it.
-func PublicConcept(x *call.Call, p call.Public, language string) Concept {
+func PublicConcept(x *call.Call, p call.PublicConcept, language string) Concept {
 	return Concept{
 		ID: p.Concept.ID, Name: conceptName(x, p.Concept, language), language: language,
 		created: p.Model.CreatedAt, updated: p.Model.VersionCreatedAt, Public: true,
 	}
 }
 
-// OwnConcept returns a custom concept, which has one name in all languages.
-func OwnConcept(x *call.Call, c *catalog.Concept) Concept {
+// CustomConcept returns a custom concept, which has one name in all languages.
+func CustomConcept(x *call.Call, c *catalog.Concept) Concept {
 	language := c.Language
 	if language == "" {
 		language = x.App.Language
@@ -50,7 +50,7 @@ func ConceptNamed(x *call.Call, v *partition.View, id, language string) (Concept
 	if err != nil {
 		return Concept{}, err
 	}
-	return OwnConcept(x, &c), nil
+	return CustomConcept(x, &c), nil
 }
 
 // ConceptsNamed returns the concepts with ids, in the order of ids.
@@ -66,12 +66,12 @@ func ConceptsNamed(x *call.Call, v *partition.View, ids []string, language strin
 	return all, nil
 }
 
-// ConceptForm is the form of a concept in an answer. Searches (Found) add the time of the last change.
+// ConceptForm is the form of a concept in an answer. Searches (SearchForm) add the time of the last change.
 type ConceptForm bool
 
 const (
-	Known ConceptForm = false
-	Found ConceptForm = true
+	ReadForm   ConceptForm = false
+	SearchForm ConceptForm = true
 )
 
 // WriteConcept writes a concept in the form of reads or searches. It omits updated_at if public things have an app_id,
@@ -80,9 +80,9 @@ func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) 
 	w.Object()
 	w.Text("id", c.ID)
 	w.Text("name", c.Name)
-	Count(w, "value", 1)
+	WriteInt(w, "value", 1)
 	w.Text("created_at", Timestamp(c.created))
-	if form == Found && x.PublicAppID() == "" {
+	if form == SearchForm && x.PublicAppID() == "" {
 		w.Text("updated_at", Timestamp(c.updated))
 	}
 	w.Text("language", c.language)
@@ -161,7 +161,7 @@ func (l *ConceptNames) Read(x *call.Call, v *partition.View, in *catalog.Input) 
 		if in.Labels[i].Value == log.Removed {
 			continue
 		}
-		if err := l.Look(v, in.Labels[i].Concept); err != nil {
+		if err := l.LookUp(v, in.Labels[i].Concept); err != nil {
 			return err
 		}
 	}
@@ -170,15 +170,15 @@ func (l *ConceptNames) Read(x *call.Call, v *partition.View, in *catalog.Input) 
 
 // Load loads an input that the answer lists and looks up the concepts of its labels.
 func (l *ConceptNames) Load(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
-	in, err := LoadInput(x, v, ord)
+	in, err := loadInput(x, v, ord)
 	if err == nil {
 		err = l.Read(x, v, &in)
 	}
 	return in, err
 }
 
-// Look looks up one concept.
-func (l *ConceptNames) Look(v *partition.View, id string) error {
+// LookUp looks up one concept.
+func (l *ConceptNames) LookUp(v *partition.View, id string) error {
 	if _, ok := l.known[id]; ok {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (l *ConceptNames) write(w *jsonio.Writer, in *catalog.Input) {
 		if live(label) {
 			w.Object()
 			l.Start(w, label.Concept)
-			Count(w, "value", label.Value-log.False)
+			WriteInt(w, "value", label.Value-log.False)
 			w.End('}')
 		}
 	}
@@ -222,7 +222,7 @@ func (l *ConceptNames) writeTaken(w *jsonio.Writer, in *catalog.Input) {
 	if !t.Known {
 		return
 	}
-	w.Begin("taken")
+	w.ObjectMember("taken")
 	w.Text("local", time.Unix(t.Wall, 0).UTC().Format("2006-01-02T15:04:05"))
 	if t.HasOffset {
 		w.Name("offset")

@@ -15,12 +15,12 @@ import (
 
 // Config has the settings of the outputs of a predict call.
 type Config struct {
-	language string
-	Most     int     // maximum concepts of an output; 0: all selected concepts
-	least    float32 // minimum value of a concept in an output
-	SampleMS int     // milliseconds between two frames of a video, not range-checked
-	selected []int   // indices in the model's concepts; nil: the concepts with the highest values
-	Missing  []string
+	language    string
+	MaxConcepts int     // maximum concepts of an output; 0: all selected concepts
+	least       float32 // minimum value of a concept in an output
+	SampleMS    int     // milliseconds between two frames of a video, not range-checked
+	selected    []int   // indices in the model's concepts; nil: the concepts with the highest values
+	Missing     []string
 }
 
 // ReadOutputConfig reads model.output_info.output_config.
@@ -61,8 +61,8 @@ func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 		return c, err
 	}
 	var base call.Object
-	if p.Own != nil && len(p.Own.Config) > 0 {
-		if base, err = settingsOf(p.Own.Config).object(new(jsonio.Doc)); err != nil {
+	if p.Custom != nil && len(p.Custom.Config) > 0 {
+		if base, err = settingsOf(p.Custom.Config).object(new(jsonio.Doc)); err != nil {
 			return c, err
 		}
 	}
@@ -74,15 +74,15 @@ func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Most, c.least = maxConcepts, float32(least)
+	c.MaxConcepts, c.least = maxConcepts, float32(least)
 	if c.SampleMS, err = readSample(pick(o, base, "sample_ms"), "sample_ms"); err != nil {
 		return c, err
 	}
 	if err := selectConcepts(x, &c, pick(o, base, "select_concepts"), p); err != nil {
 		return c, err
 	}
-	if c.Most == 0 && c.selected == nil {
-		c.Most = call.ShownConcepts
+	if c.MaxConcepts == 0 && c.selected == nil {
+		c.MaxConcepts = call.ShownConcepts
 	}
 	return c, nil
 }
@@ -99,7 +99,7 @@ func pick(o, base call.Object, name string) call.Object {
 func readCount(o call.Object, name string) (int, error) {
 	n, err := o.Integer(name)
 	if err == nil && (n < 0 || n > call.MaxConcepts) {
-		err = call.Refusef(call.ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.At(name), call.MaxConcepts, call.ShownConcepts)
+		err = call.Refusef(call.ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.MemberPath(name), call.MaxConcepts, call.ShownConcepts)
 	}
 	return int(n), err
 }
@@ -117,7 +117,7 @@ func readSample(o call.Object, name string) (int, error) {
 func readShare(o call.Object, name string) (float64, error) {
 	f, err := o.Number(name)
 	if err == nil && (f < 0 || f > 1) {
-		err = call.Refusef(call.ErrModelArgument, "%s: must be a number from 0 to 1.", o.At(name))
+		err = call.Refusef(call.ErrModelArgument, "%s: must be a number from 0 to 1.", o.MemberPath(name))
 	}
 	return f, err
 }
@@ -131,7 +131,7 @@ func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error 
 	}
 	names := sync.OnceValue(func() map[string]int { return namesOf(x, p, c.language) })
 	for _, r := range refs {
-		place, ok := p.Place(x.Net, r.id)
+		place, ok := p.ConceptIndex(x.Net, r.id)
 		if r.id == "" {
 			place, ok = names()[r.name]
 		}
@@ -143,7 +143,7 @@ func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error 
 		}
 	}
 	if len(c.selected) == 0 {
-		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), AbbreviateList(c.Missing))
+		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.MemberPath("select_concepts"), AbbreviateList(c.Missing))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ type ref struct{ id, name string }
 func readRefs(o call.Object, name string) ([]ref, error) {
 	list, n, err := o.Objects(name)
 	if err == nil && n > call.MaxSelected {
-		err = call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.At(name), call.MaxSelected)
+		err = call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.MemberPath(name), call.MaxSelected)
 	}
 	if err != nil {
 		return nil, err

@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// LoadInput reads an input that the answer lists. If the host has no memory for the answer, it returns an error. It continues if the call
+// loadInput reads an input that the answer lists. If the host has no memory for the answer, it returns an error. It continues if the call
 // has written, since the answer then shows the inputs' ids.
-func LoadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
+func loadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
 	if err := x.Room(); err != nil {
 		return catalog.Input{}, err
 	}
@@ -25,7 +25,7 @@ func LoadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, erro
 	return held(x, v, &in, err)
 }
 
-// LoadWritten is [LoadInput] for an input of the call's writes, by the operation that created it. ord is its ordinal in an earlier view. In a
+// LoadWritten is [loadInput] for an input of the call's writes, by the operation that created it. ord is its ordinal in an earlier view. In a
 // replica it has another one if its creation has come back from the origin since then.
 func LoadWritten(x *call.Call, v *partition.View, dot log.Dot, ord uint32) (catalog.Input, error) {
 	if err := x.Room(); err != nil {
@@ -41,7 +41,7 @@ func LoadWritten(x *call.Call, v *partition.View, dot log.Dot, ord uint32) (cata
 // held completes an input that was read for the answer.
 func held(x *call.Call, v *partition.View, in *catalog.Input, err error) (catalog.Input, error) {
 	if err == nil {
-		HoldInput(x, in)
+		ReserveInput(x, in)
 		err = NameSameFile(x, v, in)
 	}
 	return *in, err
@@ -50,8 +50,8 @@ func held(x *call.Call, v *partition.View, in *catalog.Input, err error) (catalo
 // labelBytes is less than the size of a label in an answer without its concept's id and name, and about its size in memory.
 const labelBytes = 60
 
-// HoldInput counts the bytes of an input that the answer lists.
-func HoldInput(x *call.Call, in *catalog.Input) {
+// ReserveInput counts the bytes of an input that the answer lists.
+func ReserveInput(x *call.Call, in *catalog.Input) {
 	if !x.Shows(auth.ConceptsGet) {
 		in.Labels = nil
 	}
@@ -60,7 +60,7 @@ func HoldInput(x *call.Call, in *catalog.Input) {
 		labels += labelBytes + len(in.Labels[i].Concept)
 	}
 	meta := in.Meta.JSON()
-	if x.Fits(len(meta) + labels) {
+	if x.Reserve(len(meta) + labels) {
 		if len(in.Meta) > 1 {
 			in.Meta = catalog.Meta{{JSON: meta}}
 		}
@@ -73,7 +73,7 @@ func HoldInput(x *call.Call, in *catalog.Input) {
 func LoadInputs(x *call.Call, v *partition.View, ords []uint32) ([]catalog.Input, error) {
 	inputs := make([]catalog.Input, 0, len(ords))
 	for _, ord := range ords {
-		in, err := LoadInput(x, v, ord)
+		in, err := loadInput(x, v, ord)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
@@ -117,9 +117,9 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
 		return
 	}
-	w.Begin("data")
-	w.Begin("image")
-	Member(w, "url", AddressOf(x, in))
+	w.ObjectMember("data")
+	w.ObjectMember("image")
+	WriteText(w, "url", AddressOf(x, in))
 	writeCrop(w, in.Crop)
 	if x.AsksFor(call.ShowSHA256) && in.Code == catalog.InputReady {
 		w.Text("sha256", in.Blob.String())
@@ -189,8 +189,8 @@ func HostedAddress(x *call.Call, name [16]byte) string {
 
 // WriteImage writes the member image: a URL, and the crop unless it is the whole picture.
 func WriteImage(w *jsonio.Writer, address string, c raster.Crop) {
-	w.Begin("image")
-	Member(w, "url", address)
+	w.ObjectMember("image")
+	WriteText(w, "url", address)
 	writeCrop(w, c)
 	w.End('}')
 }
@@ -204,8 +204,8 @@ func writeCrop(w *jsonio.Writer, c raster.Crop) {
 }
 
 func writeGeo(w *jsonio.Writer, p *log.Point) {
-	w.Begin("geo")
-	w.Begin("geo_point")
+	w.ObjectMember("geo")
+	w.ObjectMember("geo_point")
 	w.Name("longitude")
 	w.Float(p.Longitude)
 	w.Name("latitude")

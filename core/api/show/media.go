@@ -60,7 +60,7 @@ func (in *Media) decode(o call.Object) error {
 		return err
 	}
 	if in.Video && media.Has("crop") {
-		return call.Refusef(call.ErrInput, "%s: videos have no crop.", media.At("crop"))
+		return call.Refusef(call.ErrInput, "%s: videos have no crop.", media.MemberPath("crop"))
 	}
 	_, err = in.ReadAddress(media)
 	return err
@@ -95,7 +95,7 @@ func (in *Media) ReadAddress(image call.Object) (inline bool, err error) {
 	case in.URL != "" && inline && !in.Downloaded:
 		return false, call.Refusef(call.ErrInput, "%s: use either url or base64, not both.", image.Path)
 	case in.URL != "":
-		return inline, CheckURL(image.At("url"), in.URL)
+		return inline, CheckURL(image.MemberPath("url"), in.URL)
 	case !inline:
 		return false, call.Refusef(call.ErrInput, "%s: url or base64 is required.", image.Path)
 	}
@@ -113,7 +113,7 @@ func hostMedia(x *call.Call, in *Media, o call.Object) error {
 		return err
 	}
 	if x.Scratch == nil {
-		x.Borrow()
+		x.BorrowBuffer()
 	}
 	var contentType string
 	read := DecodeImage
@@ -124,7 +124,7 @@ func hostMedia(x *call.Call, in *Media, o call.Object) error {
 		return err
 	}
 	if x.Host.Storage != nil {
-		fits, err := x.Host.Storage.KeepPicture(x.App.Owner, int64(len(x.Scratch)), x.Host.KeepPredicted)
+		fits, err := x.Host.Storage.CountPicture(x.App.Owner, int64(len(x.Scratch)), x.Host.PredictedTTL)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func hostMedia(x *call.Call, in *Media, o call.Object) error {
 			return call.Refusef(auth.ErrQuota, "Storage limit: the pictures of predict calls exceed what the account may store; send URLs, or wait.")
 		}
 	}
-	name, hash, err := x.Host.Hosted.Add(x.Ctx, x.App.AppID(), x.Scratch, contentType, x.Now.Add(x.Host.KeepPredicted))
+	name, hash, err := x.Host.Hosted.Add(x.Ctx, x.App.AppID(), x.Scratch, contentType, x.Now.Add(x.Host.PredictedTTL))
 	if ended := x.Ctx.Err(); ended != nil {
 		return ended
 	}
@@ -146,7 +146,7 @@ func hostMedia(x *call.Call, in *Media, o call.Object) error {
 
 // DecodeImage decodes the base64 of an image into buf's memory, and returns its content type.
 func DecodeImage(o call.Object, buf []byte) (picture []byte, contentType string, err error) {
-	return DecodePicture(buf, o.Get("base64"), o.At("base64"))
+	return DecodePicture(buf, o.Get("base64"), o.MemberPath("base64"))
 }
 
 // DecodePicture decodes the base64 of a picture into the memory of buf. path is the place of text in the request, for errors.
@@ -163,7 +163,7 @@ func DecodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, 
 
 // decodeFilm decodes the base64 of a video into buf's memory, and returns its content type.
 func decodeFilm(o call.Object, buf []byte) (film []byte, contentType string, err error) {
-	if film, err = decodeMedia(buf, o.Get("base64"), o.At("base64"), call.MaxVideoBytes, "video/", "image/"); err != nil {
+	if film, err = decodeMedia(buf, o.Get("base64"), o.MemberPath("base64"), call.MaxVideoBytes, "video/", "image/"); err != nil {
 		return film, "", err
 	}
 	t, err := raster.InspectVideo(film)
@@ -201,7 +201,7 @@ func ReadCrop(o call.Object, name string) (raster.Crop, error) {
 		return raster.Crop{}, nil
 	}
 	bad := call.Refusef(call.ErrInput, "%s: must be four numbers from 0 to 1: top, left, bottom, right, "+
-		"with top above bottom and left before right.", o.At(name))
+		"with top above bottom and left before right.", o.MemberPath(name))
 	edges := make([]float64, 0, 4)
 	for e := range v.Elems() {
 		f, err := e.Float()
@@ -220,10 +220,10 @@ func ReadCrop(o call.Object, name string) (raster.Crop, error) {
 func (in *Media) Write(w *jsonio.Writer) {
 	w.Object()
 	w.Text("id", in.ID)
-	w.Begin("data")
+	w.ObjectMember("data")
 	if in.Video {
-		w.Begin("video")
-		Member(w, "url", in.URL)
+		w.ObjectMember("video")
+		WriteText(w, "url", in.URL)
 		w.End('}')
 	} else {
 		WriteImage(w, in.URL, in.Crop)
@@ -248,7 +248,7 @@ func (in *Media) WriteStatus(w *jsonio.Writer) {
 
 // ReadAllMedia reads the inputs of a call, 1 to limit. It returns a job for each input without an error. Videos have a frame each sampleMS.
 func ReadAllMedia(x *call.Call, limit int, want predict.Want, sampleMS int) ([]Media, []call.Job, error) {
-	elements, n, err := x.Body.Some("inputs", limit, call.ErrPredict)
+	elements, n, err := x.Body.LimitedObjects("inputs", limit, call.ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}

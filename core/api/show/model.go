@@ -17,7 +17,7 @@ import (
 // Model is the model in a path or a workflow: a public model, or a custom one at one version.
 type Model struct {
 	Public  *predict.Model   // nil for a custom model
-	Own     *catalog.Model   // nil for a public model
+	Custom  *catalog.Model   // nil for a public model
 	Version *catalog.Version // version of a custom model: the named version, otherwise the newest; nil if it has none
 	Named   bool             // the path names the version
 }
@@ -27,15 +27,15 @@ type Model struct {
 func FindModel(x *call.Call, v *partition.View, id, version string) (Model, error) {
 	if m, ok := x.Net.Models.Model(id); ok {
 		if version != "" && version != m.VersionID {
-			return Model{}, call.Unknown("model_version_id", version)
+			return Model{}, call.UnknownIDError("model_version_id", version)
 		}
 		return Model{Public: m, Named: version != ""}, nil
 	}
 	own, err := v.Model(id)
 	if err != nil {
-		return Model{}, call.Unless(err, call.Unknown("model_id", id))
+		return Model{}, call.ReplaceNotFound(err, call.UnknownIDError("model_id", id))
 	}
-	m := Model{Own: &own, Named: version != ""}
+	m := Model{Custom: &own, Named: version != ""}
 	want := own.Newest
 	if m.Named {
 		want = version
@@ -45,7 +45,7 @@ func FindModel(x *call.Call, v *partition.View, id, version string) (Model, erro
 	}
 	got, err := v.Version(own.Dot, want)
 	if errors.Is(err, catalog.ErrNotFound) && m.Named {
-		return Model{}, call.Unknown("model_version_id", version)
+		return Model{}, call.UnknownIDError("model_version_id", version)
 	}
 	if err != nil {
 		return Model{}, err
@@ -61,8 +61,8 @@ func ModelOfPath(x *call.Call) (*partition.View, Model, error) {
 	return v, m, err
 }
 
-// OwnModel finds the custom model in the path. For a public model it returns an error.
-func OwnModel(x *call.Call) (*partition.View, Model, error) {
+// CustomModel finds the custom model in the path. For a public model it returns an error.
+func CustomModel(x *call.Call) (*partition.View, Model, error) {
 	v, m, err := ModelOfPath(x)
 	if err == nil && m.Public != nil {
 		err = RefusePublic(m.Public.ID)
@@ -75,9 +75,9 @@ func RefusePublic(id string) error {
 	return call.Refusef(call.ErrModelPermission, "model_id '%s' is public and cannot be changed.", id)
 }
 
-// Members returns the ids of the concepts that belong to a model now, in the order of their
+// ModelConcepts returns the ids of the concepts that belong to a model now, in the order of their
 // first addition.
-func Members(m *catalog.Model) []string {
+func ModelConcepts(m *catalog.Model) []string {
 	var ids []string
 	for _, c := range m.Concepts {
 		if c.In {
@@ -92,31 +92,31 @@ func Members(m *catalog.Model) []string {
 type InfoForm bool
 
 const (
-	Message  InfoForm = false
-	Concepts InfoForm = true
+	InfoMessage  InfoForm = false
+	InfoConcepts InfoForm = true
 )
 
 // ModelInfo is a model with the data that WriteModel needs.
 type ModelInfo struct {
 	Model
 	form     InfoForm
-	concepts []Concept // set for the form Concepts
+	concepts []Concept // set for the form InfoConcepts
 }
 
 // InfoOf reads the data that WriteModel needs.
 func InfoOf(x *call.Call, v *partition.View, m Model, form InfoForm) (ModelInfo, error) {
 	s := ModelInfo{Model: m, form: form}
-	if form == Message {
+	if form == InfoMessage {
 		return s, nil
 	}
 	if m.Public != nil {
 		language := LanguageOf(x, m.Public)
 		for i := range m.Public.Concepts {
-			s.concepts = append(s.concepts, PublicConcept(x, call.Public{Model: m.Public, Concept: &m.Public.Concepts[i]}, language))
+			s.concepts = append(s.concepts, PublicConcept(x, call.PublicConcept{Model: m.Public, Concept: &m.Public.Concepts[i]}, language))
 		}
 		return s, nil
 	}
-	ids := Members(m.Own)
+	ids := ModelConcepts(m.Custom)
 	if m.Named && m.Version != nil {
 		ids = m.Version.Concepts
 	}
@@ -133,7 +133,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	if m := s.Public; m != nil {
 		id, name, created = m.ID, m.Name, m.CreatedAt
 	} else {
-		id, name, created = s.Own.ID, s.Own.Name, s.Own.Created.Time()
+		id, name, created = s.Custom.ID, s.Custom.Name, s.Custom.Created.Time()
 	}
 	w.Object()
 	w.Text("id", id)
@@ -161,8 +161,8 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 // ModelJSON returns the output of WriteModel for the model of an output. Calls share the bytes, so the caller must not change them.
 func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 	var w jsonio.Writer
-	cache := x.Net.Written[s.Public]
-	if cache == nil || s.form != Message {
+	cache := x.Net.JSON[s.Public]
+	if cache == nil || s.form != InfoMessage {
 		WriteModel(x, &w, s)
 		return w.Bytes()
 	}
@@ -185,14 +185,14 @@ func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 
 func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	all := x.Shows(auth.ModelsGet)
-	w.Begin("output_info")
+	w.ObjectMember("output_info")
 	switch {
 	case !all:
-	case s.form == Message:
+	case s.form == InfoMessage:
 		w.Text("message", "Show output_info with: GET /models/{model_id}/output_info")
 	case len(s.concepts) > 0 && x.Shows(auth.ConceptsGet):
-		w.Begin("data")
-		w.List("concepts", len(s.concepts), func(i int) { WriteConcept(x, w, &s.concepts[i], Known) })
+		w.ObjectMember("data")
+		w.List("concepts", len(s.concepts), func(i int) { WriteConcept(x, w, &s.concepts[i], ReadForm) })
 		w.End('}')
 	}
 	kind, ext := string(predict.TypeConcept), string(predict.TypeConcept)
@@ -201,8 +201,8 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	}
 	w.Text("type", kind)
 	w.Text("type_ext", ext)
-	if all && s.Own != nil {
-		config := settingsOf(s.Own.Config)
+	if all && s.Custom != nil {
+		config := settingsOf(s.Custom.Config)
 		if s.Named && s.Version != nil {
 			config = settingsOf(s.Version.Config)
 		}
@@ -221,7 +221,7 @@ func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.Text("created_at", Timestamp(m.VersionCreatedAt))
 	call.WriteStatus(w, call.StatusTrained, "")
 	if n := len(m.Concepts); n > 0 {
-		Count(w, "active_concept_count", n)
+		WriteInt(w, "active_concept_count", n)
 	}
 	w.End('}')
 }
@@ -233,7 +233,7 @@ func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Text("created_at", Timestamp(v.Created.Time()))
 	call.WriteStatus(w, versionStatus(v.Code), v.Detail)
 	if n := len(v.Concepts); n > 0 {
-		Count(w, "active_concept_count", n)
+		WriteInt(w, "active_concept_count", n)
 	}
 	if more != nil {
 		more()
@@ -245,7 +245,7 @@ func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 func versionStatus(code int) call.Status {
 	s := call.StatusOfCode(code)
 	if s.Description == "" {
-		s.Description = call.StatusTrouble.Description // code of a later program
+		s.Description = call.StatusTrainingFailed.Description // code of a later program
 	}
 	return s
 }
@@ -288,7 +288,7 @@ func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 // NewestTrained.
 func TrainedVersion(v *partition.View, m *Model) (catalog.Version, error) {
 	if !m.Named {
-		return NewestTrained(v, m.Own)
+		return NewestTrained(v, m.Custom)
 	}
 	switch got := m.Version; got.Code {
 	case catalog.VersionTrained:

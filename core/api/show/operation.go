@@ -24,7 +24,7 @@ type OpWriter struct {
 // Learn looks up the names in an operation. id is the id of its subject, or empty if the caller does not know it.
 func (t *OpWriter) Learn(op *log.Op, id string) (err error) {
 	if id == "" {
-		if id, err = t.X.App.Partition.NameOf(op.Body); err != nil {
+		if id, err = t.X.App.Partition.SubjectID(op.Body); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func (t *OpWriter) Learn(op *log.Op, id string) (err error) {
 	}
 	t.lines.X = t.X
 	for _, concept := range conceptsOf(op.Body) {
-		if err := t.lines.Look(t.View, concept); err != nil {
+		if err := t.lines.LookUp(t.View, concept); err != nil {
 			return err
 		}
 	}
@@ -69,15 +69,15 @@ func conceptsOf(body log.Body) (ids []string) {
 
 // Write writes the members of an operation.
 func (t *OpWriter) Write(w *jsonio.Writer, op *log.Op) {
-	Member(w, "writer", op.Dot.Writer.String())
+	WriteText(w, "writer", op.Dot.Writer.String())
 	if op.Dot.Seq > 0 {
-		Count(w, "seq", op.Dot.Seq)
+		WriteInt(w, "seq", op.Dot.Seq)
 	}
-	Moment(w, "at", op.At.Time())
-	Member(w, "by", op.By)
-	Member(w, "kind", log.KindOf(op.Body).String())
+	WriteTime(w, "at", op.At.Time())
+	WriteText(w, "by", op.By)
+	WriteText(w, "kind", log.KindOf(op.Body).String())
 	t.subject(w, op)
-	w.Begin("content")
+	w.ObjectMember("content")
 	t.content(w, op)
 	w.End('}')
 }
@@ -87,39 +87,39 @@ func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
 	name := t.names[op.Dot]
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
-		Member(w, "input_id", b.ID)
+		WriteText(w, "input_id", b.ID)
 	case *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:
-		Member(w, "input_id", name)
+		WriteText(w, "input_id", name)
 	case *log.ConceptCreate:
-		Member(w, "concept_id", b.ID)
+		WriteText(w, "concept_id", b.ID)
 	case *log.ConceptName:
-		Member(w, "concept_id", b.ID)
+		WriteText(w, "concept_id", b.ID)
 	case *log.ConceptDelete:
-		Member(w, "concept_id", b.ID)
+		WriteText(w, "concept_id", b.ID)
 	case *log.ModelCreate:
-		Member(w, "model_id", b.ID)
-		Member(w, "version_id", b.Version)
+		WriteText(w, "model_id", b.ID)
+		WriteText(w, "version_id", b.Version)
 	case *log.ModelPatch:
-		Member(w, "model_id", name)
-		Member(w, "version_id", b.Version)
+		WriteText(w, "model_id", name)
+		WriteText(w, "version_id", b.Version)
 	case *log.ModelDelete:
-		Member(w, "model_id", name)
+		WriteText(w, "model_id", name)
 	case *log.VersionTrain:
-		Member(w, "model_id", name)
-		Member(w, "version_id", b.Version)
+		WriteText(w, "model_id", name)
+		WriteText(w, "version_id", b.Version)
 	case *log.VersionResult:
-		Member(w, "model_id", name)
-		Member(w, "version_id", b.Version)
+		WriteText(w, "model_id", name)
+		WriteText(w, "version_id", b.Version)
 	case *log.VersionDelete:
-		Member(w, "model_id", name)
-		Member(w, "version_id", b.Version)
+		WriteText(w, "model_id", name)
+		WriteText(w, "version_id", b.Version)
 	case *log.WorkflowCreate:
-		Member(w, "workflow_id", b.ID)
+		WriteText(w, "workflow_id", b.ID)
 	case *log.WorkflowDelete:
-		Member(w, "workflow_id", name)
+		WriteText(w, "workflow_id", name)
 	case *log.Feedback:
-		Member(w, "model_id", b.Model)
-		Member(w, "version_id", b.Version)
+		WriteText(w, "model_id", b.Model)
+		WriteText(w, "version_id", b.Version)
 	}
 }
 
@@ -145,16 +145,16 @@ func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 	case *log.InputDelete, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionDelete, *log.WorkflowDelete,
 		*log.ConceptDelete:
 	case *log.InputDeleteAll:
-		Flag(w, "barrier", b.Barrier)
+		WriteTrue(w, "barrier", b.Barrier)
 	case *log.OutputsPatch:
 		t.edits(w, b.Edits)
 	case *log.ConceptCreate:
-		Member(w, "name", b.Name)
-		Member(w, "language", b.Language)
+		WriteText(w, "name", b.Name)
+		WriteText(w, "language", b.Language)
 	case *log.ConceptName:
-		Member(w, "name", b.Name)
+		WriteText(w, "name", b.Name)
 	case *log.ModelCreate:
-		Member(w, "name", b.Name)
+		WriteText(w, "name", b.Name)
 		t.concepts(w, "concepts", b.Concepts)
 		outputConfig(w, b.Config)
 	case *log.ModelPatch:
@@ -172,21 +172,21 @@ func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 	case *log.Feedback:
 		raw(w, "feedback", b.JSON)
 	case *log.Refused:
-		Member(w, "reason", b.Reason)
+		WriteText(w, "reason", b.Reason)
 	default:
-		Count(w, "number", uint64(log.KindOf(b)))
-		Member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
+		WriteInt(w, "number", uint64(log.KindOf(b)))
+		WriteText(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 		return
 	}
 	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.X.Shows(auth.ConceptsGet) { // content of a later version
-		Member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
+		WriteText(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 	}
 }
 
 func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
-	Member(w, "url", b.URL)
+	WriteText(w, "url", b.URL)
 	if !b.Blob.IsZero() {
-		Member(w, "hosted", HostedAddress(t.X, b.Hosted))
+		WriteText(w, "hosted", HostedAddress(t.X, b.Hosted))
 	}
 	picture(w, b.Blob, b.ContentType)
 	writeCrop(w, b.Crop)
@@ -195,9 +195,9 @@ func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
 	if b.Geo != nil {
 		writeGeo(w, b.Geo)
 	}
-	Flag(w, "allow_duplicate_url", b.AllowDuplicate)
-	Flag(w, "read_exif", b.ReadEXIF)
-	Flag(w, "merge_if_equal", b.MergeIfEqual)
+	WriteTrue(w, "allow_duplicate_url", b.AllowDuplicate)
+	WriteTrue(w, "read_exif", b.ReadEXIF)
+	WriteTrue(w, "merge_if_equal", b.MergeIfEqual)
 }
 
 // labels writes labels of concepts: 1 or 0, and null for a removed label.
@@ -221,7 +221,7 @@ func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 func (t *OpWriter) concept(w *jsonio.Writer, id string) {
 	w.Object()
 	w.Text("id", id)
-	Member(w, "name", t.lines.known[id].name)
+	WriteText(w, "name", t.lines.known[id].name)
 }
 
 func (t *OpWriter) concepts(w *jsonio.Writer, name string, ids []string) {
@@ -261,7 +261,7 @@ var metaActions = map[log.MetaAction]string{log.MetaSet: "set", log.MetaRemove: 
 
 func writes(w *jsonio.Writer, list []log.MetaWrite) {
 	w.Objects("metadata", len(list), func(i int) {
-		Member(w, "action", metaActions[list[i].Action])
+		WriteText(w, "action", metaActions[list[i].Action])
 		w.Texts("path", list[i].Path)
 		raw(w, "value", list[i].JSON)
 	})
@@ -284,9 +284,9 @@ func outputConfig(w *jsonio.Writer, list []log.Setting) {
 
 func nodes(w *jsonio.Writer, list []log.WorkflowNode) {
 	w.Objects("nodes", len(list), func(i int) {
-		Member(w, "id", list[i].ID)
-		Member(w, "model_id", list[i].Model)
-		Member(w, "version_id", list[i].Version)
+		WriteText(w, "id", list[i].ID)
+		WriteText(w, "model_id", list[i].Model)
+		WriteText(w, "version_id", list[i].Version)
 	})
 }
 
@@ -311,12 +311,12 @@ func valid(value []byte) []byte {
 
 func picture(w *jsonio.Writer, h blob.Hash, contentType string) {
 	hash(w, "sha256", h)
-	Member(w, "content_type", contentType)
+	WriteText(w, "content_type", contentType)
 }
 
 func hash(w *jsonio.Writer, name string, h blob.Hash) {
 	if !h.IsZero() {
-		Member(w, name, hex.EncodeToString(h[:]))
+		WriteText(w, name, hex.EncodeToString(h[:]))
 	}
 }
 
@@ -324,23 +324,23 @@ func hash(w *jsonio.Writer, name string, h blob.Hash) {
 func weighConfig(x *call.Call, list []log.Setting) []log.Setting {
 	list = slices.Clone(list)
 	for i := range list {
-		list[i].JSON = x.Weigh(list[i].JSON)
+		list[i].JSON = x.ReservePart(list[i].JSON)
 	}
 	return list
 }
 
-// WeighOp counts the bytes of an operation that the answer shows.
-func WeighOp(x *call.Call, op *log.Op) {
+// ReserveOp counts the bytes of an operation that the answer shows.
+func ReserveOp(x *call.Call, op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		body := *b
-		body.Meta = x.Weigh(b.Meta)
+		body.Meta = x.ReservePart(b.Meta)
 		op.Body = &body
 	case *log.InputMeta:
 		body := *b
 		body.Writes = slices.Clone(b.Writes)
 		for i := range body.Writes {
-			body.Writes[i].JSON = x.Weigh(body.Writes[i].JSON)
+			body.Writes[i].JSON = x.ReservePart(body.Writes[i].JSON)
 		}
 		op.Body = &body
 	case *log.ModelCreate:
@@ -353,7 +353,7 @@ func WeighOp(x *call.Call, op *log.Op) {
 		op.Body = &body
 	case *log.Feedback:
 		body := *b
-		body.JSON = x.Weigh(b.JSON)
+		body.JSON = x.ReservePart(b.JSON)
 		op.Body = &body
 	}
 }

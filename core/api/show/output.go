@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Overall returns the status of a call whose items have separate statuses, and its details. good is the number of successful items.
-func Overall(good, all int, missing []string) (call.Status, string) {
+// OverallStatus returns the status of a call whose items have separate statuses, and its details. good is the number of successful items.
+func OverallStatus(good, all int, missing []string) (call.Status, string) {
 	switch {
 	case good == 0:
 		return call.StatusFailure, ""
@@ -29,10 +29,10 @@ const (
 
 // Output is a model's result for one input of a call.
 type Output struct {
-	ID    string
-	Input *Media
-	Seen  *call.Result // nil for a failed input
-	Model []byte       // the model as JSON
+	ID     string
+	Input  *Media
+	Result *call.Result // nil for a failed input
+	Model  []byte       // the model as JSON
 }
 
 // WriteOutput writes an output with its status. The output of a failed input has no data.
@@ -45,13 +45,13 @@ func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *O
 	w.Raw(out.Model)
 	w.Name("input")
 	out.Input.Write(w)
-	w.Begin("data")
+	w.ObjectMember("data")
 	switch {
-	case out.Seen == nil:
+	case out.Result == nil:
 	case out.Input.Video:
-		writeFrames(x, w, p, c, out.Seen.Frames)
+		writeFrames(x, w, p, c, out.Result.Frames)
 	default:
-		writeAnalysis(x, w, p, c, &out.Seen.Analysis)
+		writeAnalysis(x, w, p, c, &out.Result.Analysis)
 	}
 	w.End('}')
 	w.End('}')
@@ -60,11 +60,11 @@ func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *O
 // writeFrames writes the model's output for each frame of a video. It writes index and time even if they are 0, for strict clients.
 func writeFrames(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, frames []call.Frame) {
 	w.Objects("frames", len(frames), func(i int) {
-		w.Begin("frame_info")
-		Count(w, "index", i)
-		Count(w, "time", frames[i].TimeMS)
+		w.ObjectMember("frame_info")
+		WriteInt(w, "index", i)
+		WriteInt(w, "time", frames[i].TimeMS)
 		w.End('}')
-		w.Begin("data")
+		w.ObjectMember("data")
 		writeAnalysis(x, w, p, c, &frames[i].Analysis)
 		w.End('}')
 	})
@@ -89,19 +89,19 @@ func writeConcepts(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, valu
 		places = slices.Clone(c.selected)
 		p.sort(places, values)
 	} else {
-		places = p.rank(values, c.Most, c.least)
+		places = p.rank(values, c.MaxConcepts, c.least)
 	}
 	w.Name("concepts")
 	w.Array()
 	for n, i := range places {
-		if c.Most > 0 && n >= c.Most || values[i] < c.least {
+		if c.MaxConcepts > 0 && n >= c.MaxConcepts || values[i] < c.least {
 			break
 		}
 		id, name, public := p.Concept(x, i, c.language)
 		w.Object()
 		w.Text("id", id)
 		w.Text("name", name)
-		Share(w, "value", values[i])
+		WriteFloat32(w, "value", values[i])
 		writeApp(x, w, public)
 		w.End('}')
 	}
@@ -119,16 +119,16 @@ func (c *Config) writeColors(w *jsonio.Writer, m *predict.Model, shares []predic
 		if share.Value < c.least || c.selected != nil && !slices.ContainsFunc(c.selected, chosen) {
 			continue
 		}
-		if n++; c.Most > 0 && n > c.Most {
+		if n++; c.MaxConcepts > 0 && n > c.MaxConcepts {
 			break
 		}
 		w.Object()
 		w.Text("raw_hex", share.RawHex)
-		w.Begin("w3c")
+		w.ObjectMember("w3c")
 		w.Text("hex", share.W3C.Hex)
 		w.Text("name", share.W3C.Name)
 		w.End('}')
-		Share(w, "value", share.Value)
+		WriteFloat32(w, "value", share.Value)
 		w.End('}')
 	}
 	w.End(']')
@@ -139,7 +139,7 @@ func writeEmbedding(w *jsonio.Writer, e *predict.Embedding) {
 	w.Array()
 	w.Object()
 	w.Floats("vector", e.Unit(make([]float32, 0, predict.Dim)))
-	Count(w, "num_dimensions", predict.Dim)
+	WriteInt(w, "num_dimensions", predict.Dim)
 	w.End('}')
 	w.End(']')
 }

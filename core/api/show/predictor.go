@@ -67,13 +67,13 @@ func (p *Predictor) languages() []string {
 
 var english = []string{lang.English}
 
-// Place returns the index of a concept in the order of the values, and whether the model has the concept.
-func (p *Predictor) Place(n *call.Network, id string) (int, bool) {
+// ConceptIndex returns the index of a concept in the order of the values, and whether the model has the concept.
+func (p *Predictor) ConceptIndex(n *call.Network, id string) (int, bool) {
 	if p.Public != nil {
-		i, ok := n.Places[p.Public][id]
+		i, ok := n.Indices[p.Public][id]
 		return i, ok
 	}
-	i, ok := p.Head.Places[id]
+	i, ok := p.Head.Indices[id]
 	return i, ok
 }
 

@@ -47,7 +47,7 @@ func (s *setting) nameIn(o call.Object) (string, error) {
 	case s.name != settingHyper || !o.Has(settingStructure):
 		return s.name, nil
 	case o.Has(s.name):
-		return "", call.Refusef(call.ErrModelArgument, "%s: use either %s or %s, not both.", o.At(settingStructure), settingHyper, settingStructure)
+		return "", call.Refusef(call.ErrModelArgument, "%s: use either %s or %s, not both.", o.MemberPath(settingStructure), settingHyper, settingStructure)
 	}
 	return settingStructure, nil
 }
@@ -74,7 +74,7 @@ func ReadSettings(o call.Object) ([]log.Setting, error) {
 		}
 		raw := o.Get(name).Raw()
 		if len(raw) > call.MaxSettingBytes {
-			return nil, call.Refusef(call.ErrModelArgument, "%s: must be at most %d bytes.", o.At(name), call.MaxSettingBytes)
+			return nil, call.Refusef(call.ErrModelArgument, "%s: must be at most %d bytes.", o.MemberPath(name), call.MaxSettingBytes)
 		}
 		if err := s.check(o, name); err != nil {
 			return nil, asArgument(err)
@@ -123,7 +123,7 @@ func isHyper(o call.Object, name string) error {
 		return err
 	}
 	if _, err := form.Precision(text); err != nil {
-		return call.Refusef(call.ErrModelArgument, "%s: %s.", o.At(name), err)
+		return call.Refusef(call.ErrModelArgument, "%s: %s.", o.MemberPath(name), err)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func isHyper(o call.Object, name string) error {
 func isWhole(o call.Object, name string) error {
 	n, err := o.Integer(name)
 	if err == nil && n < 0 {
-		err = call.Refusef(call.ErrModelArgument, "%s: must be an integer of at least 0.", o.At(name))
+		err = call.Refusef(call.ErrModelArgument, "%s: must be an integer of at least 0.", o.MemberPath(name))
 	}
 	return err
 }
@@ -139,7 +139,7 @@ func isWhole(o call.Object, name string) error {
 func isLanguage(o call.Object, name string) error {
 	code, err := o.Text(name)
 	if err == nil && code != "" && !lang.Valid(code) {
-		err = call.Refusef(call.ErrModelArgument, "%s: unsupported language %q.", o.At(name), code)
+		err = call.Refusef(call.ErrModelArgument, "%s: unsupported language %q.", o.MemberPath(name), code)
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func settingsOf(all []catalog.Setting) settingValues {
 
 // write writes an output_config: fields with an empty value always, the others only if they are set.
 func (s settingValues) write(w *jsonio.Writer) {
-	w.Begin("output_config")
+	w.ObjectMember("output_config")
 	for _, known := range settings {
 		value := s[known.name]
 		if value == nil {
@@ -191,8 +191,8 @@ func (s settingValues) object(doc *jsonio.Doc) (call.Object, error) {
 	return call.AsObject(doc.Root(), "output_config")
 }
 
-// Unset returns settings that reset those in set to their defaults.
-func Unset(set []log.Setting) []log.Setting {
+// ResetSettings returns settings that reset those in set to their defaults.
+func ResetSettings(set []log.Setting) []log.Setting {
 	out := slices.Clone(set)
 	for i := range out {
 		out[i].JSON = nil

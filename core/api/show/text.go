@@ -33,34 +33,34 @@ func decimal(b []byte, n int) {
 	}
 }
 
-// Member writes a string member, unless it is empty.
-func Member(w *jsonio.Writer, name, text string) {
+// WriteText writes a string member, unless it is empty.
+func WriteText(w *jsonio.Writer, name, text string) {
 	if text != "" {
 		w.Text(name, text)
 	}
 }
 
-// Count writes an integer member.
-func Count[N ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](w *jsonio.Writer, name string, n N) {
+// WriteInt writes an integer member.
+func WriteInt[N ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](w *jsonio.Writer, name string, n N) {
 	w.Name(name)
 	w.Int(int64(n))
 }
 
-// Share writes a number with the digits of single precision.
-func Share[F float32 | float64](w *jsonio.Writer, name string, x F) {
+// WriteFloat32 writes a number with the digits of single precision.
+func WriteFloat32[F float32 | float64](w *jsonio.Writer, name string, x F) {
 	w.Name(name)
 	w.Float32(float32(x))
 }
 
-// Moment writes a time, unless it is zero.
-func Moment(w *jsonio.Writer, name string, t time.Time) {
+// WriteTime writes a time, unless it is zero.
+func WriteTime(w *jsonio.Writer, name string, t time.Time) {
 	if !t.IsZero() {
-		Member(w, name, Timestamp(t))
+		WriteText(w, name, Timestamp(t))
 	}
 }
 
-// Flag writes a member that is true. It writes nothing if set is false.
-func Flag(w *jsonio.Writer, name string, set bool) {
+// WriteTrue writes a member that is true. It writes nothing if set is false.
+func WriteTrue(w *jsonio.Writer, name string, set bool) {
 	if set {
 		w.Name(name)
 		w.Bool(true)

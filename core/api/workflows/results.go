@@ -15,7 +15,7 @@ func Run(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	if n := len(f.nodes); !form.HasModels(n) { // a replica wrote it before the origin checked the number
+	if n := len(f.nodes); !form.IsModelCount(n) { // a replica wrote it before the origin checked the number
 		return call.Refusef(call.ErrWorkflow, "workflow_id '%s' has %d nodes, but must have 1 to %d.", f.id, n, call.MaxWorkflowModels)
 	}
 	o, err := x.Body.Object("output_config")
@@ -67,7 +67,7 @@ func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results 
 	for i := range run.models {
 		models[i] = show.ModelJSON(x, &run.models[i].ModelInfo)
 	}
-	s, details := show.Overall(good, len(inputs), run.missing)
+	s, details := show.OverallStatus(good, len(inputs), run.missing)
 	return x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &run.workflow, false)
@@ -76,7 +76,7 @@ func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results 
 			w.Name("input")
 			inputs[i].Write(w)
 			w.List("outputs", len(run.models), func(j int) {
-				out := &show.Output{ID: ids[i*len(models)+j], Input: &inputs[i], Seen: seen[i], Model: models[j]}
+				out := &show.Output{ID: ids[i*len(models)+j], Input: &inputs[i], Result: seen[i], Model: models[j]}
 				show.WriteOutput(x, w, &run.models[j], &run.configs[j], out)
 			})
 		})

@@ -48,12 +48,12 @@ func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
 	}
 	v := x.View()
 	own, err := v.Workflow(id)
-	return ownWorkflow(&own), &own, call.Unless(err, call.Unknown("workflow_id", id))
+	return ownWorkflow(&own), &own, call.ReplaceNotFound(err, call.UnknownIDError("workflow_id", id))
 }
 
 // Create creates all workflows in a call, or none if one is invalid.
 func Create(x *call.Call) error {
-	elements, n, err := x.Body.Some("workflows", call.MaxInputs, call.ErrWorkflow)
+	elements, n, err := x.Body.LimitedObjects("workflows", call.MaxInputs, call.ErrWorkflow)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func Create(x *call.Call) error {
 			return err
 		}
 		if slices.Contains(ids, create.ID) {
-			return call.Refusef(call.ErrWorkflow, "%s: duplicate value %q.", o.At("id"), create.ID)
+			return call.Refusef(call.ErrWorkflow, "%s: duplicate value %q.", o.MemberPath("id"), create.ID)
 		}
 		ids = append(ids, create.ID)
 		bodies = append(bodies, create)
@@ -102,7 +102,7 @@ func duplicateWorkflow(id string) error {
 // newWorkflow reads one workflow to create. Its models must exist, and so must each fixed
 // version. They need not be trained yet.
 func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowCreate, error) {
-	id, err := call.NewThing(x, call.ErrWorkflow, o)
+	id, err := call.NewThingID(x, call.ErrWorkflow, o)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowC
 	if err != nil {
 		return nil, call.Refuse(call.ErrWorkflow, err)
 	}
-	if !form.HasModels(n) {
-		return nil, call.Refusef(call.ErrWorkflow, "%s: must have 1 to %d elements, not %d.", o.At("nodes"), call.MaxWorkflowModels, n)
+	if !form.IsModelCount(n) {
+		return nil, call.Refusef(call.ErrWorkflow, "%s: must have 1 to %d elements, not %d.", o.MemberPath("nodes"), call.MaxWorkflowModels, n)
 	}
 	create := &log.WorkflowCreate{ID: id}
 	for node, err := range nodes {
@@ -147,10 +147,10 @@ func readNode(o call.Object) (log.WorkflowNode, error) {
 	case err != nil:
 		return step, err
 	case step.Model == "":
-		return step, call.Refusef(call.ErrWorkflow, "%s is missing.", m.At("id"))
+		return step, call.Refusef(call.ErrWorkflow, "%s is missing.", m.MemberPath("id"))
 	}
 	step.ID = cmp.Or(step.ID, step.Model)
-	return step, call.CheckID(call.ErrWorkflow, o.At("id"), step.ID)
+	return step, call.CheckID(call.ErrWorkflow, o.MemberPath("id"), step.ID)
 }
 
 func writeWorkflows(x *call.Call, all []workflow) error {
@@ -178,10 +178,10 @@ func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 func writeNode(x *call.Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Text("id", n.ID)
-	w.Begin("model")
+	w.ObjectMember("model")
 	w.Text("id", n.Model)
 	if n.Version != "" && x.Shows(auth.ModelsGet) {
-		w.Begin("model_version")
+		w.ObjectMember("model_version")
 		w.Text("id", n.Version)
 		w.End('}')
 	}
@@ -203,7 +203,7 @@ func List(x *call.Call) error {
 	}); err != nil {
 		return err
 	}
-	return writeWorkflows(x, call.Cut(all, p))
+	return writeWorkflows(x, call.PageRows(all, p))
 }
 
 // ListPublic lists the public workflows.
@@ -212,7 +212,7 @@ func ListPublic(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	return writeWorkflows(x, call.Cut([]workflow{generalWorkflow(x)}, p))
+	return writeWorkflows(x, call.PageRows([]workflow{generalWorkflow(x)}, p))
 }
 
 // Read answers with one workflow.

@@ -302,7 +302,7 @@ func (w *file) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *file) Start() {}
+func (w *file) StartSync() {}
 
 func (w *file) Sync() error {
 	w.fsys.mu.Lock()

@@ -139,7 +139,7 @@ func sharedBlob(t *testing.T, open opener) {
 // endedApps tests names of deleted applications: Lookup does not find them, and Sweep deletes them with their blobs.
 func endedApps(t *testing.T, open opener) {
 	a, b, gone := blob.AppID{1}, blob.AppID{2}, map[blob.AppID]bool{}
-	h, s := open(t, blob.HostedOptions{Random: Random(9), Ended: func(app blob.AppID) (bool, error) {
+	h, s := open(t, blob.HostedOptions{Random: Random(9), AppDeleted: func(app blob.AppID) (bool, error) {
 		if app == (blob.AppID{}) {
 			t.Error("Ended is called without an application")
 		}
@@ -190,7 +190,7 @@ func endedApps(t *testing.T, open opener) {
 // endedFails tests an Ended that returns an error: Lookup and Sweep return it, and Sweep deletes no name of the application.
 func endedFails(t *testing.T, open opener) {
 	down := errors.New("store failed")
-	h, s := open(t, blob.HostedOptions{Random: Random(10), Ended: func(blob.AppID) (bool, error) { return false, down }})
+	h, s := open(t, blob.HostedOptions{Random: Random(10), AppDeleted: func(blob.AppID) (bool, error) { return false, down }})
 	name, _, err := h.Add(t.Context(), blob.AppID{1}, []byte("x"), "image/png", Noon().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)

@@ -53,8 +53,8 @@ func (w *file) flush() error {
 	return nil
 }
 
-// Start implements [blob.File].
-func (w *file) Start() {}
+// StartSync implements [blob.File].
+func (w *file) StartSync() {}
 
 // Sync implements [blob.File].
 func (w *file) Sync() error {

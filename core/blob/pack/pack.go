@@ -122,7 +122,7 @@ func (f *FS) do(op string, r record, body []byte) error {
 	}
 	f.seq = seq
 	f.apply(&r, at, len(body))
-	if f.journal.Due(f.live, f.o.Slack) {
+	if f.journal.CompactionDue(f.live, f.o.Slack) {
 		f.compact()
 	}
 	return nil

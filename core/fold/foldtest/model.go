@@ -126,7 +126,7 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 	m.writers[op.Dot.Writer] = w
 	w.ops[op.Dot.Seq] = true
 	w.clocks = append(w.clocks, made(op))
-	w.lasting = w.lasting || !byNames || op.Dot.Writer < log.Drawn
+	w.lasting = w.lasting || !byNames || op.Dot.Writer < log.FirstRandomWriter
 	if byNames && min(op.At, made(op)) < m.horizon && !alwaysCounts(op.Body) {
 		return fold.Stale
 	}
@@ -490,7 +490,7 @@ func (m *Model) compareNames(r catalog.Reader) error {
 	var wrong error
 	err := r.Writers(func(s log.Writer, n catalog.Names) bool {
 		w, last := m.of(s), m.of(s).last()
-		if left--; m.writers[s] == nil || n.Last() != last || n.Dead != w.dead {
+		if left--; m.writers[s] == nil || n.Last() != last || n.DeletedUpTo != w.dead {
 			wrong = fmt.Errorf("writer %d is %+v, want %+v", s, n, w)
 		}
 		for seq := uint64(1); seq <= last; seq++ {
@@ -508,7 +508,7 @@ func (m *Model) compareNames(r catalog.Reader) error {
 			return fmt.Errorf("deletion of %v at %d, %w, want %d", thing, at, err, want)
 		}
 	}
-	if some, err := r.SomeDeletion(); some != (len(m.deleted) > 0) {
+	if some, err := r.HasDeletions(); some != (len(m.deleted) > 0) {
 		return fmt.Errorf("deletions %v, %w, want %v", some, err, m.deleted)
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestChurnKeepsRecall(t *testing.T) {
 	switch {
 	case testkit.Soaking():
 		options = Options{Dim: dim, EfConstruction: 100}
-	case kernel.Levels.Now() == cpu.Generic:
+	case kernel.Levels.Current() == cpu.Generic:
 		n = 150 // kernels are slow, and the processor may be emulated
 	}
 	from, _ := testkit.Rounds(t, 1, 1)

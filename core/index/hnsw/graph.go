@@ -31,8 +31,8 @@ const (
 	maxSlot = 1<<31 - 2 // slots share 32 bits with a flag in keys
 )
 
-// MaxNode is the largest number of a node.
-const MaxNode = noNode - 1
+// maxNode is the largest number of a node.
+const maxNode = noNode - 1
 
 // Graph is the index in memory. Searches may run at the same time as each other and as one change. Changes wait for each other. A search
 // waits for a change only while the change writes links, never while it looks for candidates.

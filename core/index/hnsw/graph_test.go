@@ -12,7 +12,7 @@ import (
 )
 
 // small reports whether tests must be small, because kernels are slow and the processor may be emulated.
-func small() bool { return testing.Short() || kernel.Levels.Now() == cpu.Generic }
+func small() bool { return testing.Short() || kernel.Levels.Current() == cpu.Generic }
 
 func TestSearchFindsTheNearest(t *testing.T) {
 	const dim = 64

@@ -5,7 +5,7 @@ import "slices"
 // Insert adds node with its vector: Dim elements q and the scale that makes them a unit vector. For the zero vector, which is similar to
 // nothing, the scale is 0. An existing node gets the new vector. q is borrowed until Insert returns.
 func (g *Graph) Insert(node uint32, q []int16, scale float32) {
-	if node > MaxNode || len(q) != g.vec.Dim() {
+	if node > maxNode || len(q) != g.vec.Dim() {
 		panic("hnsw: bad node or vector")
 	}
 	g.writer.Lock()

@@ -88,7 +88,7 @@ func (w *World) URL() string { return fmt.Sprintf("https://example.com/%d.jpg", 
 
 // Concept returns the id of a public, a custom or an unknown concept.
 func (w *World) Concept() string {
-	all := slices.Concat(Concepts, Own, []string{"nobody"})
+	all := slices.Concat(Concepts, CustomConcepts, []string{"nobody"})
 	return all[w.Rand.IntN(len(all))]
 }
 

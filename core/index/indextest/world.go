@@ -26,8 +26,8 @@ import (
 // Concepts are the ids of the general model in tests.
 var Concepts = []string{"ai_aa", "ai_bb", "ai_cc", "ai_dd", "ai_ee"}
 
-// Own are ids of custom concepts.
-var Own = []string{"cat", "dog", "emu"}
+// CustomConcepts are ids of custom concepts.
+var CustomConcepts = []string{"cat", "dog", "emu"}
 
 // Base is the base model of tests.
 var Base = [32]byte{1, 2, 3}

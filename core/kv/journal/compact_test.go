@@ -58,7 +58,7 @@ func (s *shelf) put(key string, contents []byte) error {
 	for _, p := range s.places {
 		live += int64(p.n)
 	}
-	if s.Due(live, 2000) {
+	if s.CompactionDue(live, 2000) {
 		s.snapshot, s.left, s.since = maps.Clone(s.places), slices.Sorted(maps.Keys(s.places)), map[int64]*place{}
 		s.Compact(s)
 	}

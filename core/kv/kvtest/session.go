@@ -170,8 +170,8 @@ func (s *Session) Len() int { return len(s.steps) }
 // errWrong reports data that differ from the written data although the store returned no error.
 var errWrong = errors.New("wrong data")
 
-// IsWrong reports whether an error of Check or Run means that a store returned wrong data without an error.
-func IsWrong(err error) bool { return errors.Is(err, errWrong) }
+// IsWrongData reports whether an error of Check or Run means that a store returned wrong data without an error.
+func IsWrongData(err error) bool { return errors.Is(err, errWrong) }
 
 // same compares two readers forwards and backwards.
 func same(got, want kv.Reader, lo, hi []byte) error {

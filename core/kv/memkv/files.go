@@ -24,14 +24,14 @@ const compactSlack = 4 << 20
 const farBytes = 512
 
 // Files configures the storage of a store in a pair of numbered files, as in a browser's private file system. A batch is a record of a
-// [journal.Journal], which each batch compacts a little. Values of Far bytes and more stay in the files, and the store reads them on
+// [journal.Journal], which each batch compacts a little. Values of MinFileValue bytes and more stay in the files, and the store reads them on
 // request.
 type Files struct {
-	Disk  journal.Files // borrowed for as long as the store is open
-	Pair  [2]int        // numbers of the two files
-	Far   int           // minimum bytes of a value that stays in the files; 0 means 512
-	Slack int64         // bytes by which the files may exceed twice the live records; 0 means 4 MB, below 0 means fewer
-	Step  int           // see journal.Options
+	Disk         journal.Files // borrowed for as long as the store is open
+	Pair         [2]int        // numbers of the two files
+	MinFileValue int           // minimum bytes of a value that stays in the files; 0 means 512
+	Slack        int64         // bytes by which the files may exceed twice the live records; 0 means 4 MB, below 0 means fewer
+	Step         int           // see journal.Options
 
 	// Reserve is the number of bytes that the files reserve for batches that free space; see journal.Options. Room returns kv.ErrFull once
 	// other batches have used them.
@@ -74,7 +74,7 @@ type farOp struct {
 const farVersion = 2
 
 func newFileStore(o Files) *fileStore {
-	o.Slack, o.Far = cmp.Or(o.Slack, compactSlack), cmp.Or(o.Far, farBytes)
+	o.Slack, o.MinFileValue = cmp.Or(o.Slack, compactSlack), cmp.Or(o.MinFileValue, farBytes)
 	return &fileStore{o: o}
 }
 
@@ -207,7 +207,9 @@ func (f *fileStore) split(b *kv.Batch) *record {
 	return r
 }
 
-func (f *fileStore) isFar(op kv.Op) bool { return op.Kind == kv.KindPut && len(op.Value) >= f.o.Far }
+func (f *fileStore) isFar(op kv.Op) bool {
+	return op.Kind == kv.KindPut && len(op.Value) >= f.o.MinFileValue
+}
 
 // append writes a batch with write, a method of the journal. It returns the far values with their places, and a function that waits until
 // the batch is durable.
@@ -265,7 +267,7 @@ func (f *fileStore) read(v far) ([]byte, error) {
 }
 
 // due reports whether the files should be compacted. live is the size of the live records in bytes.
-func (f *fileStore) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
+func (f *fileStore) due(live int64) bool { return f.journal.CompactionDue(live, f.o.Slack) }
 
 // compact starts to write the tree live to the other file.
 func (f *fileStore) compact(live *tree) {

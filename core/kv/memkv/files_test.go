@@ -22,7 +22,7 @@ func openInFiles(d journal.Files, slack int64) (*memkv.Store, error) { return op
 
 // openFar opens a store as openInFiles does. Values of far bytes or more stay in the files.
 func openFar(d journal.Files, slack int64, far int) (*memkv.Store, error) {
-	return memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{2, 3}, Far: far, Slack: slack, Step: 1}})
+	return memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{2, 3}, MinFileValue: far, Slack: slack, Step: 1}})
 }
 
 // disk is files that lose their power.

@@ -244,7 +244,7 @@ func afterFault(t *testing.T, s *Store, err error, died <-chan error) string {
 			t.Errorf("Get while full = %v, want ErrNotFound", err)
 		}
 		return "full"
-	case kvtest.IsWrong(err):
+	case kvtest.IsWrongData(err):
 		t.Error(err)
 	}
 	return "a read failed"
@@ -287,7 +287,7 @@ func damageRound(t *testing.T, seed uint64) (outcome string) {
 		return "refused"
 	}
 	_, err = session.Check(s, int64(session.Len()), int64(session.Len()))
-	if kvtest.IsWrong(err) {
+	if kvtest.IsWrongData(err) {
 		t.Errorf("seed %d: %s: %v", seed, description, err)
 	}
 	outcome = "harmless"

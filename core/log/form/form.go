@@ -90,17 +90,17 @@ func Line(s string, limit int) string {
 // IsID reports whether a thing can have an id: 1 to MaxIDBytes bytes without control characters.
 func IsID(id string) bool { return id != "" && IsText(id, MaxIDBytes) }
 
-// IsFree reports whether a path leads to an id, so that a new thing can have it.
-func IsFree(id string) bool { return id != "." && id != ".." && !slices.Contains(Reserved, id) }
+// IsUnreserved reports whether a path leads to an id, so that a new thing can have it.
+func IsUnreserved(id string) bool { return id != "." && id != ".." && !slices.Contains(Reserved, id) }
 
 // isNewID reports whether a new thing can have an id. Without an id the fold or the call makes one.
-func isNewID(id string) bool { return id == "" || IsID(id) && IsFree(id) }
+func isNewID(id string) bool { return id == "" || IsID(id) && IsUnreserved(id) }
 
 // isOldID reports whether a thing in a log can have an id, also one from before the other rules.
 func isOldID(id string) bool { return id != "" && len(id) <= maxOldIDBytes && utf8.ValidString(id) }
 
 // isConcept reports whether a label or a model can name a concept, which exists afterwards. The network decides which public ones do.
-func isConcept(id string) bool { return IsID(id) && (IsPublicID(id) || IsFree(id)) }
+func isConcept(id string) bool { return IsID(id) && (IsPublicID(id) || IsUnreserved(id)) }
 
 // IsName reports whether a concept or a model can have a name.
 func IsName(name string) bool { return IsText(name, MaxNameBytes) }
@@ -136,9 +136,9 @@ func CheckMetadata(doc []byte) error {
 	return d.Parse(doc, jsonio.Limits{Bytes: MaxMetaBytes, Depth: MaxMetaDepth, Members: MaxMetaMembers})
 }
 
-// IsReplicas reports whether a replica may write operations with such a body: of inputs, concepts, models, versions, workflows and feedback.
+// IsReplicaWritable reports whether a replica may write operations with such a body: of inputs, concepts, models, versions, workflows and feedback.
 // Only the origin writes horizons, the serving base model, keys and scopes.
-func IsReplicas(body log.Body) bool {
+func IsReplicaWritable(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,
 		*log.InputDeleteAll, *log.OutputsPatch, *log.ConceptCreate, *log.ConceptName, *log.ConceptDelete, *log.ModelCreate,
@@ -389,16 +389,16 @@ func checkWorkflow(b *log.WorkflowCreate) (why string) {
 	if !isNewID(b.ID) {
 		return wrongID
 	}
-	if !HasModels(len(b.Nodes)) {
+	if !IsModelCount(len(b.Nodes)) {
 		return "invalid number of nodes"
 	}
 	for _, n := range b.Nodes {
-		if !IsID(n.ID) || !IsFree(n.ID) || !IsID(n.Model) || n.Version != "" && !IsID(n.Version) {
+		if !IsID(n.ID) || !IsUnreserved(n.ID) || !IsID(n.Model) || n.Version != "" && !IsID(n.Version) {
 			return wrongID
 		}
 	}
 	return ""
 }
 
-// HasModels reports whether a workflow can have n models.
-func HasModels(n int) bool { return n >= 1 && n <= MaxWorkflowModels }
+// IsModelCount reports whether a workflow can have n models.
+func IsModelCount(n int) bool { return n >= 1 && n <= MaxWorkflowModels }

@@ -64,7 +64,7 @@ func TestProfile(t *testing.T) {
 	if os.Getenv("SIGHTLINE_PROFILE") == "" {
 		t.Skip("SIGHTLINE_PROFILE is not set")
 	}
-	t.Logf("level %s", kernel.Levels.Now())
+	t.Logf("level %s", kernel.Levels.Current())
 	s, in := prepare(t, loadNetwork(t))
 	runtime.LockOSThread() // one thread's clock
 	defer runtime.UnlockOSThread()

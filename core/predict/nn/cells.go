@@ -15,9 +15,9 @@ type lastPool struct {
 	height, width int
 }
 
-// Cells returns the height and the width, in pixels, of the map that the plan's last Pool reads. If [Session.Cells] cannot run the
+// CellsShape returns the height and the width, in pixels, of the map that the plan's last Pool reads. If [Session.Cells] cannot run the
 // plan, both are 0.
-func (p *Plan) Cells() (height, width int) {
+func (p *Plan) CellsShape() (height, width int) {
 	if p.pooled == nil {
 		return 0, 0
 	}
@@ -29,7 +29,7 @@ func (p *Plan) Cells() (height, width int) {
 // and are overwritten after it returns. If those steps are linear, the mean of these outputs is the output of Run: each of them is the
 // contribution of one part of the picture.
 //
-// The errors are Run's, and ErrUnsupported if [Plan.Cells] returns 0.
+// The errors are Run's, and ErrUnsupported if [Plan.CellsShape] returns 0.
 func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 	last := s.plan.pooled
 	if last == nil {

@@ -12,12 +12,12 @@ import (
 // pooled and goes into two products.
 func pointwise(t testing.TB, batch int, integers bool) *nn.Network {
 	t.Helper()
-	typ, levels := nn.Float32, nn.Levels{}
+	typ, levels := nn.Float32, nn.Quantisation{}
 	if integers {
-		typ, levels = nn.Uint8, nn.Levels{Scale: 1 / 127.5, Zero: 128}
+		typ, levels = nn.Uint8, nn.Quantisation{Scale: 1 / 127.5, Zero: 128}
 	}
 	n := network(t, typ, levels, batch, 3, 7, 7)
-	weighted := func(node nn.Node, levels nn.Levels, hi float32) int {
+	weighted := func(node nn.Node, levels nn.Quantisation, hi float32) int {
 		t.Helper()
 		node.Hi = hi
 		value := func(i int) int { return i*7%13 - 6 }
@@ -35,11 +35,11 @@ func pointwise(t testing.TB, batch int, integers bool) *nn.Network {
 	}
 	x := 1
 	for _, shape := range [][2]int{{20, 3}, {24, 20}} {
-		x = weighted(point.conv(x, shape[0], shape[1]), nn.Levels{Scale: 6. / 255}, 6)
+		x = weighted(point.conv(x, shape[0], shape[1]), nn.Quantisation{Scale: 6. / 255}, 6)
 	}
 	x = add(t, n, nn.Node{Kind: nn.Flatten, Of: add(t, n, nn.Node{Kind: nn.Pool, Of: x})})
 	for _, outs := range []int{9, 4} {
-		give(t, n, weighted(nn.Node{Kind: nn.Gemm, Of: x, Shape: [4]int{outs, 24, 1, 1}, Lo: -1000}, nn.Levels{}, 1000))
+		give(t, n, weighted(nn.Node{Kind: nn.Gemm, Of: x, Shape: [4]int{outs, 24, 1, 1}, Lo: -1000}, nn.Quantisation{}, 1000))
 	}
 	return n
 }
@@ -65,7 +65,7 @@ func TestCells(t *testing.T) {
 			set(i, value(i%3, i/3))
 		}
 		p := plan(t, pointwise(t, 1, integers), nn.Options{})
-		if h, w := p.Cells(); h != height || w != width {
+		if h, w := p.CellsShape(); h != height || w != width {
 			t.Fatalf("integers %v: %d×%d cells, want %d×%d", integers, h, w, height, width)
 		}
 		s := p.NewSession()
@@ -127,12 +127,12 @@ func TestCells(t *testing.T) {
 
 // TestCellsRefused checks that Cells refuses a plan if it cannot run the steps after the pool for each cell.
 func TestCellsRefused(t *testing.T) {
-	twice := network(t, nn.Float32, nn.Levels{}, 1, 3, 4, 4) // later steps need more than the pooled value
+	twice := network(t, nn.Float32, nn.Quantisation{}, 1, 3, 4, 4) // later steps need more than the pooled value
 	conv := slide{4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 3}.conv(1, 3, 3)
 	conv.Weights, conv.Bias = make([]float32, 48), make([]float32, 3)
 	first := add(t, twice, conv)
 	give(t, twice, add(t, twice, nn.Node{Kind: nn.Add, Of: add(t, twice, nn.Node{Kind: nn.Pool, Of: 1}), With: first}))
-	large := network(t, nn.Float32, nn.Levels{}, 1, 1, 40, 40)
+	large := network(t, nn.Float32, nn.Quantisation{}, 1, 1, 40, 40)
 	give(t, large, add(t, large, nn.Node{Kind: nn.Pool, Of: 1}))
 	for name, n := range map[string]*nn.Network{
 		"no pool": single(t, three, 4, 1, 3, 8, 8), "twice": twice, "large": large, "two pictures": pointwise(t, 2, false),
@@ -141,7 +141,7 @@ func TestCellsRefused(t *testing.T) {
 		in := nn.Tensor{Type: p.Input().Type, Shape: p.Input().Shape}
 		in.F32 = make([]float32, in.Len())
 		err := p.NewSession().Cells(in, func(int, int, []nn.Tensor) {})
-		if h, w := p.Cells(); h != 0 || w != 0 || !errors.Is(err, nn.ErrUnsupported) {
+		if h, w := p.CellsShape(); h != 0 || w != 0 || !errors.Is(err, nn.ErrUnsupported) {
 			t.Errorf("%s: %d×%d cells and %v, want none and ErrUnsupported", name, h, w, err)
 		}
 	}

@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	if err := network.Give("sum and difference", both); err != nil {
+	if err := network.AddOutput("sum and difference", both); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -21,7 +21,7 @@ func (n *Network) Marshal() []byte {
 	w = append(w, byte(in.Type))
 	w.text(in.Name)
 	w.numbers(in.Shape...)
-	w.levels(in.Levels)
+	w.levels(in.Quantisation)
 	w.numbers(len(n.nodes))
 	for i := range n.nodes {
 		w.node(&n.nodes[i], n.values[n.nodes[i].Of-1].Type)
@@ -53,7 +53,7 @@ func (w *writer) floats(v ...float32) {
 	}
 }
 
-func (w *writer) levels(l Levels) {
+func (w *writer) levels(l Quantisation) {
 	w.floats(l.Scale)
 	w.numbers(int(l.Zero))
 }
@@ -109,7 +109,7 @@ func Read(data []byte) (*Network, error) {
 	r := &reader{rest: data[len(magic)+1:]}
 	in := Value{Type: Type(r.byte()), Name: r.text(), Shape: make([]int, 4)}
 	r.numbers(in.Shape)
-	in.Levels = r.levels()
+	in.Quantisation = r.levels()
 	if r.short {
 		return nil, errShort()
 	}
@@ -131,7 +131,7 @@ func Read(data []byte) (*Network, error) {
 		if r.short {
 			return nil, errShort()
 		}
-		if err := n.Give(name, of); err != nil {
+		if err := n.AddOutput(name, of); err != nil {
 			return nil, err
 		}
 	}
@@ -196,7 +196,7 @@ func (r *reader) floats(n int) []float32 {
 
 func (r *reader) float() float32 { return math.Float32frombits(uint32(r.number())) }
 
-func (r *reader) levels() Levels { return Levels{r.float(), int32(r.number())} }
+func (r *reader) levels() Quantisation { return Quantisation{r.float(), int32(r.number())} }
 
 // node reads the next node of n without checking it; Append checks it.
 func (r *reader) node(n *Network) Node {

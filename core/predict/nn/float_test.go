@@ -169,7 +169,7 @@ func (f *floatNet) finish() {
 func growFloatNet(t *rapid.T) *floatNet {
 	x := newArray(drawShape(t)...)
 	x.v = drawFloats(t, len(x.v), "picture")
-	f := &floatNet{network(t, nn.Float32, nn.Levels{}, x.shape...), t, []array{x}}
+	f := &floatNet{network(t, nn.Float32, nn.Quantisation{}, x.shape...), t, []array{x}}
 	layers := []func(){f.invertedResidual, f.invertedResidual, f.full, f.full, f.conv, f.conv, f.conv, f.squares, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()

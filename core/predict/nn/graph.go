@@ -9,7 +9,7 @@ import (
 type value struct {
 	typ   Type
 	shape []int // (N, C, H, W) for rank four
-	Levels
+	Quantisation
 
 	// The value's place in memory, set by place and lower.
 	nhwc bool   // rank four, stored (N, H, W, C)
@@ -47,7 +47,7 @@ func (n *node) String() string { return fmt.Sprintf("%v to %v", n.Kind, n.out.sh
 func load(n *Network) *graph {
 	values := make([]*value, len(n.values))
 	for i, v := range n.values {
-		values[i] = &value{typ: v.Type, shape: v.Shape, Levels: v.Levels, nhwc: len(v.Shape) == 4}
+		values[i] = &value{typ: v.Type, shape: v.Shape, Quantisation: v.Quantisation, nhwc: len(v.Shape) == 4}
 	}
 	g := &graph{input: values[0]}
 	for i, step := range n.nodes {

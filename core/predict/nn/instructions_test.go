@@ -27,7 +27,7 @@ func TestInstructions(t *testing.T) {
 		os.Getppid()
 		fmt.Printf("work %d\n", work)
 	}
-	fmt.Printf("\nlevel %s\n", kernel.Levels.Now())
+	fmt.Printf("\nlevel %s\n", kernel.Levels.Current())
 	between(p.Work(), func() {
 		if _, err := s.Run(in); err != nil {
 			t.Error(err)

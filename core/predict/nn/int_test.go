@@ -35,8 +35,8 @@ func (f *intNet) push(node nn.Node, x quantisedArray) {
 }
 
 // drawLevels draws the levels of bytes that hold reals up to top in absolute value.
-func drawLevels(t *rapid.T, top float64) nn.Levels {
-	return nn.Levels{
+func drawLevels(t *rapid.T, top float64) nn.Quantisation {
+	return nn.Quantisation{
 		Scale: float32(max(top, 1e-3) / float64(rapid.IntRange(60, 250).Draw(t, "range"))),
 		Zero:  int32(rapid.IntRange(0, 255).Draw(t, "zero")),
 	}
@@ -87,16 +87,16 @@ func (f *intNet) convolution(of int, w slide, outs int, residual bool) {
 	y := quantisedArray{nn.Uint8, acc.shape, make([]int, len(acc.v)), drawLevels(f.t, top)}
 	for i, a := range acc.v {
 		m := float32(x.Scale*node.Scales[i/plane%outs]) / y.Scale
-		y.q[i] = put(y.Levels, float32(float32(a)*m))
+		y.q[i] = put(y.Quantisation, float32(float32(a)*m))
 	}
 	for i, v := range slices.Backward(f.values) {
 		if residual && slices.Equal(v.shape, y.shape) {
-			node.With, node.Before = i+1, y.Levels
+			node.With, node.Before = i+1, y.Quantisation
 			y = f.addValues(y, v)
 			break
 		}
 	}
-	node.To = y.Levels
+	node.To = y.Quantisation
 	f.push(node, y)
 }
 
@@ -106,7 +106,7 @@ func (f *intNet) addValues(a, b quantisedArray) quantisedArray {
 	ma, mb := float32(float64(a.Scale)/float64(y.Scale)), float32(float64(b.Scale)/float64(y.Scale))
 	for i := range y.q {
 		sum := float32(float32(a.q[i]-int(a.Zero))*ma) + float32(float32(b.q[i]-int(b.Zero))*mb)
-		y.q[i] = put(y.Levels, sum)
+		y.q[i] = put(y.Quantisation, sum)
 	}
 	return y
 }
@@ -143,7 +143,7 @@ func (f *intNet) sum() {
 		k = number - 1
 	}
 	y := f.addValues(x, f.values[k])
-	f.push(nn.Node{Kind: nn.Add, Of: number, With: k + 1, To: y.Levels}, y)
+	f.push(nn.Node{Kind: nn.Add, Of: number, With: k + 1, To: y.Quantisation}, y)
 }
 
 // finish adds a pool with exact sums and a product, and returns the product's floats.
@@ -155,7 +155,7 @@ func (f *intNet) finish() []float32 {
 		number, x = f.last()
 		c, plane = x.shape[1], x.shape[2]*x.shape[3]
 	}
-	sums := quantisedArray{nn.Uint16, []int{b, c, 1, 1}, make([]int, b*c), nn.Levels{
+	sums := quantisedArray{nn.Uint16, []int{b, c, 1, 1}, make([]int, b*c), nn.Quantisation{
 		Scale: float32(float64(x.Scale) / float64(plane)), Zero: x.Zero * int32(plane),
 	}}
 	for i, q := range x.q {
@@ -187,9 +187,9 @@ func (f *intNet) finish() []float32 {
 }
 
 func growIntNet(t *rapid.T) (*intNet, []float32) {
-	x := quantisedArray{typ: nn.Uint8, shape: drawShape(t), Levels: drawLevels(t, 1)}
+	x := quantisedArray{typ: nn.Uint8, shape: drawShape(t), Quantisation: drawLevels(t, 1)}
 	x.q = drawInts(t, size(x.shape), 0, 255, "picture")
-	f := &intNet{network(t, x.typ, x.Levels, x.shape...), t, []quantisedArray{x}}
+	f := &intNet{network(t, x.typ, x.Quantisation, x.shape...), t, []quantisedArray{x}}
 	layers := []func(){f.invertedResidual, f.invertedResidual, f.full, f.full, f.conv, f.conv, f.conv, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()

@@ -70,7 +70,7 @@ func (v *value) fill() byte { return byte(v.Zero) }
 
 // fresh returns a new value with the type, shape and levels of v.
 func (v *value) fresh() *value {
-	return &value{typ: v.typ, shape: v.shape, Levels: v.Levels}
+	return &value{typ: v.typ, shape: v.shape, Quantisation: v.Quantisation}
 }
 
 // plain returns v as a row-major array. If v's memory has another order, plain emits a step called name that copies v.

@@ -14,8 +14,8 @@ const (
 	maxElements = 1 << 28 // of one value, so that products of dimensions do not overflow
 )
 
-// Levels describe how integers are stored: a stored number means (stored - Zero) · Scale. Floats have the zero value.
-type Levels struct {
+// Quantisation describes how integers are stored: a stored number means (stored - Zero) · Scale. Floats have the zero value.
+type Quantisation struct {
 	Scale float32
 	Zero  int32
 }
@@ -25,7 +25,7 @@ type Value struct {
 	Name  string // set for inputs and outputs
 	Type  Type
 	Shape []int // (N, C, H, W), or (N, C) after Flatten
-	Levels
+	Quantisation
 }
 
 // Kind is the operation of a node.
@@ -79,8 +79,8 @@ type Node struct {
 	Scales  []float32 // of the weights, one for each output
 	Offsets []int32   // the bias of each output in steps of its scale times the operand's
 
-	To     Levels // of the result of a Conv or Add of bytes
-	Before Levels // of a Conv of bytes with a residual: levels of the convolution's result before the sum
+	To     Quantisation // of the result of a Conv or Add of bytes
+	Before Quantisation // of a Conv of bytes with a residual: levels of the convolution's result before the sum
 }
 
 // Output is a value that a network gives.
@@ -89,7 +89,7 @@ type Output struct {
 	Of   int // number of the value
 }
 
-// Network is a list of nodes that fit together. Build one with NewNetwork, Append and Give, or with Read.
+// Network is a list of nodes that fit together. Build one with NewNetwork, Append and AddOutput, or with Read.
 type Network struct {
 	nodes   []Node
 	values  []Value // at index number - 1
@@ -107,7 +107,7 @@ func NewNetwork(input Value) (*Network, error) {
 	case len(input.Shape) != 4 || !isValidShape(input.Shape):
 		return nil, fmt.Errorf("input of shape %v: %w", input.Shape, ErrFormat)
 	case !input.fits(input.Type):
-		return nil, fmt.Errorf("input of %v with levels %+v: %w", input.Type, input.Levels, ErrFormat)
+		return nil, fmt.Errorf("input of %v with levels %+v: %w", input.Type, input.Quantisation, ErrFormat)
 	}
 	return n, nil
 }
@@ -140,8 +140,8 @@ func (n *Network) Append(node Node) (int, error) {
 	return len(n.values), nil
 }
 
-// Give makes the value with the given number an output.
-func (n *Network) Give(name string, number int) error {
+// AddOutput makes the value with the given number an output.
+func (n *Network) AddOutput(name string, number int) error {
 	_, ok := n.Value(number)
 	switch {
 	case len(n.outputs) == maxOutputs:
@@ -168,9 +168,9 @@ func isValidShape(shape []int) bool {
 }
 
 // fits reports whether l are valid levels for values of type t. Floats must have the zero value.
-func (l Levels) fits(t Type) bool {
+func (l Quantisation) fits(t Type) bool {
 	if t == Float32 {
-		return l == Levels{}
+		return l == Quantisation{}
 	}
 	return positive(l.Scale) && l.Zero >= 0 && l.Zero <= math.MaxUint8
 }
@@ -194,7 +194,7 @@ func (n *Network) result(node *Node) (Value, error) {
 		}
 		with = &v
 	}
-	out := Value{Type: x.Type, Levels: node.To}
+	out := Value{Type: x.Type, Quantisation: node.To}
 	var err error
 	switch node.Kind {
 	case Conv:
@@ -207,7 +207,7 @@ func (n *Network) result(node *Node) (Value, error) {
 		if len(x.Shape) != 4 {
 			return Value{}, fmt.Errorf("operand of shape %v", x.Shape)
 		}
-		out.Shape, out.Levels = []int{x.Shape[0], volume(x.Shape[1:])}, x.Levels
+		out.Shape, out.Quantisation = []int{x.Shape[0], volume(x.Shape[1:])}, x.Quantisation
 	case Gemm:
 		err = node.multiply(x, &out)
 	default:
@@ -249,19 +249,19 @@ func (n *Node) convolve(x Value, with *Value, out *Value) error {
 	if !n.To.fits(Uint8) || with != nil && !n.Before.fits(Uint8) {
 		return fmt.Errorf("levels %+v, before the sum %+v", n.To, n.Before)
 	}
-	for _, s := range requantScales(x.Levels, n.Scales, n.product()) {
+	for _, s := range requantScales(x.Quantisation, n.Scales, n.product()) {
 		if !finite(s) {
 			return fmt.Errorf("scales %v to %v", x.Scale, n.product().Scale)
 		}
 	}
 	if with != nil {
-		return sumFits(n.Before, with.Levels, n.To)
+		return sumFits(n.Before, with.Quantisation, n.To)
 	}
 	return nil
 }
 
 // product returns the levels of a Conv's result before a residual is added.
-func (n *Node) product() Levels {
+func (n *Node) product() Quantisation {
 	if n.With != 0 {
 		return n.Before
 	}
@@ -280,11 +280,11 @@ func (n *Node) sum(x Value, with *Value, out *Value) error {
 	if x.Type == Float32 {
 		return nil
 	}
-	return sumFits(x.Levels, with.Levels, n.To)
+	return sumFits(x.Quantisation, with.Quantisation, n.To)
 }
 
 // sumFits checks that a sum of a and b can be stored as to: neither part may be infinite, since ∞ - ∞ has other bytes at each kernel level.
-func sumFits(a, b, to Levels) error {
+func sumFits(a, b, to Quantisation) error {
 	if add := residual(a, b, to); !finite(math.MaxUint8*add.ScaleY) || !finite(math.MaxUint8*add.ScaleR) {
 		return fmt.Errorf("scales %v and %v to %v", a.Scale, b.Scale, to.Scale)
 	}
@@ -297,7 +297,7 @@ func mean(x Value, out *Value) error {
 		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)
 	}
 	area := x.Shape[2] * x.Shape[3]
-	out.Shape, out.Levels = []int{x.Shape[0], x.Shape[1], 1, 1}, Levels{}
+	out.Shape, out.Quantisation = []int{x.Shape[0], x.Shape[1], 1, 1}, Quantisation{}
 	if x.Type == Float32 {
 		return nil
 	}
@@ -305,7 +305,7 @@ func mean(x Value, out *Value) error {
 		return fmt.Errorf("a sum of %d bytes needs more than 16 bits", area)
 	}
 	out.Type = Uint16
-	out.Levels = Levels{float32(float64(x.Scale) / float64(area)), x.Zero * int32(area)}
+	out.Quantisation = Quantisation{float32(float64(x.Scale) / float64(area)), x.Zero * int32(area)}
 	return nil
 }
 
@@ -317,7 +317,7 @@ func (n *Node) multiply(x Value, out *Value) error {
 	if n.Shape[1] != x.Shape[1] || n.Shape[2] != 1 || n.Shape[3] != 1 {
 		return fmt.Errorf("weights %v for rows of %d", n.Shape, x.Shape[1])
 	}
-	out.Type, out.Shape, out.Levels = Float32, []int{x.Shape[0], n.Shape[0]}, Levels{}
+	out.Type, out.Shape, out.Quantisation = Float32, []int{x.Shape[0], n.Shape[0]}, Quantisation{}
 	return n.checkWeights(x)
 }
 

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var unit = nn.Levels{Scale: 1}
+var unit = nn.Quantisation{Scale: 1}
 
 // TestAppendRefuses makes one field of a node invalid at a time.
 func TestAppendRefuses(t *testing.T) {
@@ -28,53 +28,53 @@ func TestAppendRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		node   nn.Node
-		levels nn.Levels // levels of the input; zero if it has floats
+		levels nn.Quantisation // levels of the input; zero if it has floats
 		change func(n *nn.Node)
 		want   string // "": the node fits
 	}{
-		{"convolution", floats, nn.Levels{}, func(*nn.Node) {}, ""},
+		{"convolution", floats, nn.Quantisation{}, func(*nn.Node) {}, ""},
 		{"convolution of bytes", integers, unit, func(*nn.Node) {}, ""},
-		{"sum", sum, nn.Levels{}, func(*nn.Node) {}, ""},
-		{"no operand", floats, nn.Levels{}, func(n *nn.Node) { n.Of = 0 }, "operand 0"},
-		{"own result", floats, nn.Levels{}, func(n *nn.Node) { n.Of = 2 }, "operand 2"},
-		{"residual to come", floats, nn.Levels{}, func(n *nn.Node) { n.With = 3 }, "second operand"},
-		{"residual of another shape", floats, nn.Levels{}, func(n *nn.Node) {
+		{"sum", sum, nn.Quantisation{}, func(*nn.Node) {}, ""},
+		{"no operand", floats, nn.Quantisation{}, func(n *nn.Node) { n.Of = 0 }, "operand 0"},
+		{"own result", floats, nn.Quantisation{}, func(n *nn.Node) { n.Of = 2 }, "operand 2"},
+		{"residual to come", floats, nn.Quantisation{}, func(n *nn.Node) { n.With = 3 }, "second operand"},
+		{"residual of another shape", floats, nn.Quantisation{}, func(n *nn.Node) {
 			n.With, n.Shape[0], n.Weights, n.Bias = 1, 1, make([]float32, 2), make([]float32, 1)
 		}, "residual"},
-		{"a second operand of a mean", sum, nn.Levels{}, func(n *nn.Node) { n.Kind = nn.Pool }, "second operand"},
-		{"unknown kind", floats, nn.Levels{}, func(n *nn.Node) { n.Kind = 77 }, "kind 77"},
-		{"a kind that is only compiled", floats, nn.Levels{}, func(n *nn.Node) { n.Kind = 6 }, "kind 6"},
-		{"no groups", floats, nn.Levels{}, func(n *nn.Node) { n.Group = 0 }, "groups"},
-		{"groups of other channels", floats, nn.Levels{}, func(n *nn.Node) { n.Group = 2 }, "groups"},
-		{"no stride", floats, nn.Levels{}, func(n *nn.Node) { n.Stride[0] = 0 }, "stride"},
-		{"no dilation", floats, nn.Levels{}, func(n *nn.Node) { n.Dilation[1] = 0 }, "dilation"},
-		{"negative padding", floats, nn.Levels{}, func(n *nn.Node) { n.Pad[3] = -1 }, "padding"},
-		{"wide padding", floats, nn.Levels{}, func(n *nn.Node) { n.Pad[0] = 1 << 20 }, "padding"},
-		{"window over the edge", floats, nn.Levels{}, func(n *nn.Node) { n.Shape[2], n.Weights = 4, make([]float32, 16) }, "window"},
-		{"a weight less", floats, nn.Levels{}, func(n *nn.Node) { n.Weights = n.Weights[1:] }, "weights"},
-		{"a bias less", floats, nn.Levels{}, func(n *nn.Node) { n.Bias = n.Bias[1:] }, "biases"},
-		{"bounds turned", floats, nn.Levels{}, func(n *nn.Node) { n.Lo, n.Hi = 1, 0 }, "bounds"},
-		{"a bound that is not a number", floats, nn.Levels{}, func(n *nn.Node) { n.Lo = nan }, "bounds"},
-		{"no outputs", floats, nn.Levels{}, func(n *nn.Node) { n.Shape[0], n.Weights, n.Bias = 0, nil, nil }, "shape"},
+		{"a second operand of a mean", sum, nn.Quantisation{}, func(n *nn.Node) { n.Kind = nn.Pool }, "second operand"},
+		{"unknown kind", floats, nn.Quantisation{}, func(n *nn.Node) { n.Kind = 77 }, "kind 77"},
+		{"a kind that is only compiled", floats, nn.Quantisation{}, func(n *nn.Node) { n.Kind = 6 }, "kind 6"},
+		{"no groups", floats, nn.Quantisation{}, func(n *nn.Node) { n.Group = 0 }, "groups"},
+		{"groups of other channels", floats, nn.Quantisation{}, func(n *nn.Node) { n.Group = 2 }, "groups"},
+		{"no stride", floats, nn.Quantisation{}, func(n *nn.Node) { n.Stride[0] = 0 }, "stride"},
+		{"no dilation", floats, nn.Quantisation{}, func(n *nn.Node) { n.Dilation[1] = 0 }, "dilation"},
+		{"negative padding", floats, nn.Quantisation{}, func(n *nn.Node) { n.Pad[3] = -1 }, "padding"},
+		{"wide padding", floats, nn.Quantisation{}, func(n *nn.Node) { n.Pad[0] = 1 << 20 }, "padding"},
+		{"window over the edge", floats, nn.Quantisation{}, func(n *nn.Node) { n.Shape[2], n.Weights = 4, make([]float32, 16) }, "window"},
+		{"a weight less", floats, nn.Quantisation{}, func(n *nn.Node) { n.Weights = n.Weights[1:] }, "weights"},
+		{"a bias less", floats, nn.Quantisation{}, func(n *nn.Node) { n.Bias = n.Bias[1:] }, "biases"},
+		{"bounds turned", floats, nn.Quantisation{}, func(n *nn.Node) { n.Lo, n.Hi = 1, 0 }, "bounds"},
+		{"a bound that is not a number", floats, nn.Quantisation{}, func(n *nn.Node) { n.Lo = nan }, "bounds"},
+		{"no outputs", floats, nn.Quantisation{}, func(n *nn.Node) { n.Shape[0], n.Weights, n.Bias = 0, nil, nil }, "shape"},
 		{"floats of bytes", floats, unit, func(*nn.Node) {}, "weights"},
 		{"a scale less", integers, unit, func(n *nn.Node) { n.Scales = n.Scales[1:] }, "scales"},
 		{"an offset less", integers, unit, func(n *nn.Node) { n.Offsets = n.Offsets[1:] }, "offsets"},
 		{"a scale of 0", integers, unit, func(n *nn.Node) { n.Scales = []float32{1, 0} }, "scale 0 of output 1"},
 		{"an infinite scale", integers, unit, func(n *nn.Node) { n.Scales = []float32{inf, 1} }, "scale"},
-		{"no levels", integers, unit, func(n *nn.Node) { n.To = nn.Levels{} }, "levels"},
+		{"no levels", integers, unit, func(n *nn.Node) { n.To = nn.Quantisation{} }, "levels"},
 		{"a zero point over a byte", integers, unit, func(n *nn.Node) { n.To.Zero = 256 }, "levels"},
 		{"scales that overflow", integers, unit, func(n *nn.Node) { n.Scales, n.To.Scale = []float32{1, 3e38}, 1e-30 }, "scales"},
 		{"a residual without levels before", integers, unit, func(n *nn.Node) { n.With = 1 }, "levels"},
-		{"a residual that overflows", integers, unit, func(n *nn.Node) { n.With, n.Before, n.To.Scale = 1, nn.Levels{Scale: 3e38}, 1e-30 }, "scales"},
-		{"a sum of infinities", sum, nn.Levels{Scale: 2e36}, func(n *nn.Node) { n.To = unit }, "scales"},
-		{"a large sum", sum, nn.Levels{Scale: 1e36}, func(n *nn.Node) { n.To = unit }, ""},
-		{"one operand", sum, nn.Levels{}, func(n *nn.Node) { n.With = 0 }, "operands"},
-		{"levels of floats", sum, nn.Levels{}, func(n *nn.Node) { n.To = unit }, "levels"},
+		{"a residual that overflows", integers, unit, func(n *nn.Node) { n.With, n.Before, n.To.Scale = 1, nn.Quantisation{Scale: 3e38}, 1e-30 }, "scales"},
+		{"a sum of infinities", sum, nn.Quantisation{Scale: 2e36}, func(n *nn.Node) { n.To = unit }, "scales"},
+		{"a large sum", sum, nn.Quantisation{Scale: 1e36}, func(n *nn.Node) { n.To = unit }, ""},
+		{"one operand", sum, nn.Quantisation{}, func(n *nn.Node) { n.With = 0 }, "operands"},
+		{"levels of floats", sum, nn.Quantisation{}, func(n *nn.Node) { n.To = unit }, "levels"},
 		{"a sum of bytes without levels", sum, unit, func(*nn.Node) {}, "levels"},
-		{"a product of pixels", nn.Node{Kind: nn.Gemm, Of: 1, Shape: [4]int{1, 2, 1, 1}}, nn.Levels{}, func(*nn.Node) {}, "operand"},
+		{"a product of pixels", nn.Node{Kind: nn.Gemm, Of: 1, Shape: [4]int{1, 2, 1, 1}}, nn.Quantisation{}, func(*nn.Node) {}, "operand"},
 	} {
 		node, typ := tt.node, nn.Float32
-		if tt.levels != (nn.Levels{}) {
+		if tt.levels != (nn.Quantisation{}) {
 			typ = nn.Uint8
 		}
 		tt.change(&node)
@@ -95,7 +95,7 @@ func TestNetworkLimits(t *testing.T) {
 		{Type: nn.Float32, Shape: []int{1, 1, 1}},
 		{Type: nn.Float32, Shape: []int{1, 1, 1, 0}},
 		{Type: nn.Float32, Shape: []int{1 << 30, 1 << 30, 1 << 30, 1 << 30}},
-		{Type: nn.Float32, Shape: []int{1, 1, 1, 1}, Levels: unit},
+		{Type: nn.Float32, Shape: []int{1, 1, 1, 1}, Quantisation: unit},
 		{Type: nn.Uint8, Shape: []int{1, 1, 1, 1}},
 		{Type: nn.Float32, Shape: []int{1, 1, 1, 1}, Name: strings.Repeat("x", 1000)},
 	} {
@@ -103,7 +103,7 @@ func TestNetworkLimits(t *testing.T) {
 			t.Errorf("NewNetwork(%v %v) = %v, want ErrFormat", in.Type, in.Shape, err)
 		}
 	}
-	n := network(t, nn.Float32, nn.Levels{}, 1, 1, 1, 1)
+	n := network(t, nn.Float32, nn.Quantisation{}, 1, 1, 1, 1)
 	var err error
 	for range 1 << 13 {
 		if _, err = n.Append(nn.Node{Kind: nn.Add, Of: 1, With: 1}); err != nil {
@@ -113,18 +113,18 @@ func TestNetworkLimits(t *testing.T) {
 	if !errors.Is(err, nn.ErrFormat) {
 		t.Errorf("Append without end = %v, want ErrFormat", err)
 	}
-	for _, err := range []error{n.Give(strings.Repeat("x", 1000), 1), n.Give("none", 0), n.Give("none", 1<<20)} {
+	for _, err := range []error{n.AddOutput(strings.Repeat("x", 1000), 1), n.AddOutput("none", 0), n.AddOutput("none", 1<<20)} {
 		if !errors.Is(err, nn.ErrFormat) {
 			t.Errorf("Give = %v, want ErrFormat", err)
 		}
 	}
 	for err = nil; err == nil; {
-		err = n.Give("again", 1)
+		err = n.AddOutput("again", 1)
 	}
 	if !errors.Is(err, nn.ErrFormat) || len(n.Outputs()) > 1000 {
 		t.Errorf("Give without end = %v after %d outputs, want ErrFormat", err, len(n.Outputs()))
 	}
-	rows := network(t, nn.Float32, nn.Levels{}, 1, 2, 1, 1)
+	rows := network(t, nn.Float32, nn.Quantisation{}, 1, 2, 1, 1)
 	row := add(t, rows, nn.Node{Kind: nn.Flatten, Of: 1})
 	for _, shape := range [][4]int{{1, 3, 1, 1}, {1, 2, 2, 1}, {1, 2, 1, 2}} {
 		product := nn.Node{Kind: nn.Gemm, Of: row, Shape: shape, Weights: make([]float32, size(shape[:])), Bias: make([]float32, 1)}

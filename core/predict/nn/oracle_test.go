@@ -198,9 +198,9 @@ type fatal interface {
 }
 
 // network returns a network with one input and no nodes.
-func network(t fatal, typ nn.Type, levels nn.Levels, shape ...int) *nn.Network {
+func network(t fatal, typ nn.Type, levels nn.Quantisation, shape ...int) *nn.Network {
 	t.Helper()
-	n, err := nn.NewNetwork(nn.Value{Name: "x", Type: typ, Shape: shape, Levels: levels})
+	n, err := nn.NewNetwork(nn.Value{Name: "x", Type: typ, Shape: shape, Quantisation: levels})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func add(t fatal, n *nn.Network, node nn.Node) int {
 func give(t fatal, n *nn.Network, numbers ...int) {
 	t.Helper()
 	for _, number := range numbers {
-		if err := n.Give(fmt.Sprint("v", number), number); err != nil {
+		if err := n.AddOutput(fmt.Sprint("v", number), number); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -180,7 +180,7 @@ func (c *compiler) leave(v *value, name string) {
 		p = q
 	}
 	c.plan.outs = append(c.plan.outs, p)
-	c.plan.outputs = append(c.plan.outputs, Value{name, v.typ, v.shape, v.Levels})
+	c.plan.outputs = append(c.plan.outputs, Value{name, v.typ, v.shape, v.Quantisation})
 }
 
 // emit appends st and gives its values memory.

@@ -14,7 +14,7 @@ import (
 // single returns a network of one convolution over a picture.
 func single(t testing.TB, w slide, outs int, shape ...int) *nn.Network {
 	t.Helper()
-	n := network(t, nn.Float32, nn.Levels{}, shape...)
+	n := network(t, nn.Float32, nn.Quantisation{}, shape...)
 	node := w.conv(1, outs, shape[1])
 	node.Weights = counting(func(i int) float64 { return float64(i%7) - 3 }, node.Shape[:]...).float32s()
 	node.Bias, node.Hi = make([]float32, outs), float32(math.Inf(1))
@@ -94,7 +94,7 @@ func TestCompileLimitsWork(t *testing.T) {
 		t.Errorf("Work() = %d with a mean, and a node that no output needs, want %d", got, want)
 	}
 	// A small picture with very many sums.
-	sums := network(t, nn.Float32, nn.Levels{}, 1, 16, 64, 64)
+	sums := network(t, nn.Float32, nn.Quantisation{}, 1, 16, 64, 64)
 	last := 1
 	for range 4000 {
 		last = add(t, sums, nn.Node{Kind: nn.Add, Of: last, With: last})
@@ -110,18 +110,18 @@ func TestCompileLimitsWork(t *testing.T) {
 
 // TestCompileRefuses checks that Compile refuses valid networks that this package does not support, with an error that names the node.
 func TestCompileRefuses(t *testing.T) {
-	padded := network(t, nn.Float32, nn.Levels{}, 1, 2, 4, 4)
+	padded := network(t, nn.Float32, nn.Quantisation{}, 1, 2, 4, 4)
 	mean := add(t, padded, nn.Node{Kind: nn.Pool, Of: 1})
 	around := slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}.conv(mean, 1, 2)
 	around.Weights, around.Bias = make([]float32, 18), make([]float32, 1)
 	give(t, padded, add(t, padded, around))
 
-	long := network(t, nn.Uint8, nn.Levels{Scale: 1}, 1, 1<<16+1, 1, 1)
+	long := network(t, nn.Uint8, nn.Quantisation{Scale: 1}, 1, 1<<16+1, 1, 1)
 	row := add(t, long, nn.Node{Kind: nn.Flatten, Of: add(t, long, nn.Node{Kind: nn.Pool, Of: 1})})
 	product := nn.Node{Kind: nn.Gemm, Of: row, Shape: [4]int{1, 1<<16 + 1, 1, 1}, Bytes: make([]int8, 1<<16+1), Scales: []float32{1}, Offsets: []int32{0}}
 	give(t, long, add(t, long, product))
 
-	wide := network(t, nn.Uint8, nn.Levels{Scale: 1, Zero: 255}, 1, 1<<9, 16, 16)
+	wide := network(t, nn.Uint8, nn.Quantisation{Scale: 1, Zero: 255}, 1, 1<<9, 16, 16)
 	row = add(t, wide, nn.Node{Kind: nn.Flatten, Of: add(t, wide, nn.Node{Kind: nn.Pool, Of: 1})})
 	product = nn.Node{Kind: nn.Gemm, Of: row, Shape: [4]int{1, 1 << 9, 1, 1}, Bytes: slices.Repeat([]int8{127}, 1<<9), Scales: []float32{1}, Offsets: []int32{0}}
 	give(t, wide, add(t, wide, product))
@@ -130,7 +130,7 @@ func TestCompileRefuses(t *testing.T) {
 		n    *nn.Network
 		want string
 	}{
-		"no outputs":       {network(t, nn.Float32, nn.Levels{}, 1, 1, 1, 1), "outputs"},
+		"no outputs":       {network(t, nn.Float32, nn.Quantisation{}, 1, 1, 1, 1), "outputs"},
 		"a padded mean":    {padded, "Pool"},
 		"a long row":       {long, "Gemm"},
 		"a far zero point": {wide, "Gemm"},
@@ -194,17 +194,17 @@ func TestFullConvolutionBlocks(t *testing.T) {
 		"dilated rows":     {slide{3, 1, 1, 1, 2, 1, 2, 0, 2, 0, 1}, 13, 12, true, 5 * row},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := network(t, nn.Uint8, nn.Levels{Scale: 1, Zero: 3}, 1, ins, tt.height, tt.width)
+			n := network(t, nn.Uint8, nn.Quantisation{Scale: 1, Zero: 3}, 1, ins, tt.height, tt.width)
 			first, last := tt.first.conv(1, wide, ins), point.conv(2, ins, wide)
 			if tt.residual {
-				last.With, last.Before = 1, nn.Levels{Scale: 7, Zero: 90}
+				last.With, last.Before = 1, nn.Quantisation{Scale: 7, Zero: 90}
 			}
 			for _, node := range []*nn.Node{&first, &last} {
 				for i := range size(node.Shape[:]) {
 					node.Bytes = append(node.Bytes, int8(i*31%255-127))
 				}
 				outs := node.Shape[0]
-				node.Scales, node.Offsets, node.To = slices.Repeat([]float32{0.02}, outs), make([]int32, outs), nn.Levels{Scale: 3, Zero: 100}
+				node.Scales, node.Offsets, node.To = slices.Repeat([]float32{0.02}, outs), make([]int32, outs), nn.Quantisation{Scale: 3, Zero: 100}
 				add(t, n, *node)
 			}
 			give(t, n, 3)

@@ -45,7 +45,7 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 	}
 	p.req = n.requant(p.q.Sum, g*outs)
 	if n.add != nil {
-		p.add = residual(n.Before, n.add.Levels, n.To)
+		p.add = residual(n.Before, n.add.Quantisation, n.To)
 	}
 	return p
 }
@@ -57,13 +57,13 @@ func (n *node) requant(sum []int32, from int) *kernel.Requant {
 	for j := range sum {
 		r.Bias[j] = n.Offsets[from+j] - n.in.Zero*sum[j]
 	}
-	r.Scale = requantScales(n.in.Levels, n.Scales[from:from+len(sum)], to)
+	r.Scale = requantScales(n.in.Quantisation, n.Scales[from:from+len(sum)], to)
 	return r
 }
 
 // requantScales returns the factors that convert accumulators to steps of out, for operands with levels in and weights with the scales
 // weights. It rounds each factor twice, as ONNX Runtime does, so that the bytes are the same.
-func requantScales(in Levels, weights []float32, out Levels) []float32 {
+func requantScales(in Quantisation, weights []float32, out Quantisation) []float32 {
 	s := make([]float32, len(weights))
 	for j, w := range weights {
 		s[j] = float32(in.Scale*w) / out.Scale
@@ -72,7 +72,7 @@ func requantScales(in Levels, weights []float32, out Levels) []float32 {
 }
 
 // residual returns the constants of the sum of bytes with levels y and r as bytes with levels out.
-func residual(y, r, out Levels) *kernel.Add {
+func residual(y, r, out Quantisation) *kernel.Add {
 	return &kernel.Add{
 		ScaleY: float32(float64(y.Scale) / float64(out.Scale)), ZeroY: y.Zero,
 		ScaleR: float32(float64(r.Scale) / float64(out.Scale)), ZeroR: r.Zero,

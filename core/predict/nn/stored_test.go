@@ -13,7 +13,7 @@ type quantisedArray struct {
 	typ   nn.Type
 	shape []int
 	q     []int
-	nn.Levels
+	nn.Quantisation
 }
 
 // offsets returns q - zero as an array, exactly.
@@ -26,7 +26,7 @@ func (x quantisedArray) offsets() array {
 }
 
 // put returns zero + roundToEven(steps) as a byte of levels l, limited to 0…255.
-func put(l nn.Levels, steps float32) int {
+func put(l nn.Quantisation, steps float32) int {
 	return int(min(max(float64(l.Zero)+math.RoundToEven(float64(steps)), 0), 255))
 }
 

@@ -12,7 +12,7 @@ func (c *compiler) add(n *node) {
 	}
 	var p *kernel.Add
 	if a.typ != Float32 {
-		p = residual(a.Levels, b.Levels, out.Levels)
+		p = residual(a.Quantisation, b.Quantisation, out.Quantisation)
 	}
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
 		for i := range lines {

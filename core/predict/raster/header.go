@@ -125,7 +125,7 @@ func (h *header) readJPEG(b []byte, l Limits) error {
 		return jpegError(err)
 	}
 	h.jpeg, h.width, h.height = c, c.Width, c.Height
-	h.orientation = exif.OfJPEG(b)
+	h.orientation = exif.JPEGOrientation(b)
 	if err := h.checkSides(l); err != nil {
 		return err
 	}

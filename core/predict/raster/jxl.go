@@ -86,7 +86,7 @@ func (p *jxlPicture) planes(outputs [][]byte) (Planes, error) {
 // picture returns a frame with the samples of pix, which it changes.
 func (p *jxlPicture) picture(pix []byte) image.Image {
 	if p.Linear {
-		jxl.Encode(pix, p.sampleBytes())
+		jxl.EncodeSRGB(pix, p.sampleBytes())
 	}
 	r := image.Rect(0, 0, p.Width, p.Height)
 	stride := len(pix) / p.Height

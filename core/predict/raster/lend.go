@@ -10,14 +10,14 @@ import (
 // AddRows sets sums[i] += Σ w[k]·pix[k·stride+i] for every i < len(sums).
 func AddRows(sums []uint32, pix []byte, stride int, w []uint32) { addRows(sums, pix, stride, w) }
 
-// Across sets out[i] to byte((Σ sums[first[i]+k]·w[i·taps+k] + half)·m >> 56) over k < taps. It
+// ResampleRow sets out[i] to byte((Σ sums[first[i]+k]·w[i·taps+k] + half)·m >> 56) over k < taps. It
 // computes the sum in 32 bits and the product in 64.
-func Across(out []byte, sums []uint32, first []int32, w []uint32, taps int, half, m uint64) {
+func ResampleRow(out []byte, sums []uint32, first []int32, w []uint32, taps int, half, m uint64) {
 	acrossGeneric(out, sums, first, w, taps, half, m)
 }
 
-// YCbCr converts a row of JFIF's YCbCr to RGB. It writes 3·len(y) bytes to dst.
-func YCbCr(dst, y, cb, cr []byte) {
+// YCbCrToRGB converts a row of JFIF's YCbCr to RGB. It writes 3·len(y) bytes to dst.
+func YCbCrToRGB(dst, y, cb, cr []byte) {
 	rowYCbCr(dst, 0, 3, &[4][]byte{y, cb, cr}, len(y))
 }
 

@@ -158,7 +158,7 @@ func TestJPEGOrientation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := exif.OfJPEG(tt.picture); got != tt.want {
+			if got := exif.JPEGOrientation(tt.picture); got != tt.want {
 				t.Errorf("OfJPEG = %d, want %d", got, tt.want)
 			}
 		})

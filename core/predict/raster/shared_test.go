@@ -36,7 +36,7 @@ func TestPhotos(t *testing.T) {
 		if !ok || min(c.Rect.Dx(), c.Rect.Dy())*15 < 224*16 || min(c.Rect.Dx(), c.Rect.Dy()) >= 2*224 {
 			continue // enlarged, or shrunk by the DCT
 		}
-		want := replicateChroma(c).upright(exif.OfJPEG(b)).view(View{Width: 224, Height: 224, Centre: 15, Box: true}).fromYCbCr()
+		want := replicateChroma(c).upright(exif.JPEGOrientation(b)).view(View{Width: 224, Height: 224, Centre: 15, Box: true}).fromYCbCr()
 		if diff := difference(got, want); diff != "" {
 			t.Errorf("%s: %s", filepath.Base(name), diff)
 		}

@@ -47,7 +47,7 @@ func Product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k
 
 // isGeneric reports whether plain Go code computes n elements. The other levels read the address of an operand's first element, so
 // plain Go code also handles n = 0.
-func isGeneric(n int) bool { return n == 0 || Levels.Now() == cpu.Generic }
+func isGeneric(n int) bool { return n == 0 || Levels.Current() == cpu.Generic }
 
 // Dot returns Σ a[i]·b[i] in 32 lanes. The lengths are equal and a multiple of 32.
 func Dot(a, b []float32) float32 {
@@ -68,12 +68,12 @@ func Axpy(y []float32, f float32, x []float32) {
 	axpy(y, f, x)
 }
 
-// Residual writes the slope of the weighted logistic loss:
+// LogisticResidual writes the slope of the weighted logistic loss:
 //
 //	r[i] = w[i]·(sigmoid(z[i]+bias) − y[i])
 //
 // The lengths are equal and a multiple of 32; r may be z. The sigmoid is within 3·10⁻⁷ of the true value.
-func Residual(r, z []float32, bias float32, w, y []float32) {
+func LogisticResidual(r, z []float32, bias float32, w, y []float32) {
 	z, w, y = whole(r, z), whole(r, w), whole(r, y)
 	if isGeneric(len(r)) {
 		residualGeneric(r, z, bias, w, y)
@@ -103,9 +103,9 @@ func Exp(z []float32, bias float32, top, sum []float32) {
 	exp(z, bias, top, sum)
 }
 
-// Share writes the slope of the weighted cross entropy of a softmax, from its exponentials and their sum:
+// SoftmaxResidual writes the slope of the weighted cross entropy of a softmax, from its exponentials and their sum:
 // r[i] = w[i]·(e[i]/sum[i] − y[i]). The lengths are equal and a multiple of 32; r may be e.
-func Share(r, e, sum, w, y []float32) {
+func SoftmaxResidual(r, e, sum, w, y []float32) {
 	e, sum, w, y = whole(r, e), whole(r, sum), whole(r, w), whole(r, y)
 	if isGeneric(len(r)) {
 		shareGeneric(r, e, sum, w, y)

@@ -101,7 +101,7 @@ func TestSlicesEqualGeneric(t *testing.T) {
 			axpyGeneric(want, f, x)
 			check(t, "Axpy", got, want)
 
-			Residual(got, x, f, w, u)
+			LogisticResidual(got, x, f, w, u)
 			residualGeneric(want, x, f, w, u)
 			check(t, "Residual", got, want)
 
@@ -115,7 +115,7 @@ func TestSlicesEqualGeneric(t *testing.T) {
 			check(t, "Exp", e, eWant)
 			check(t, "sums of Exp", u, uWant)
 
-			Share(got, e, uWant, w, y)
+			SoftmaxResidual(got, e, uWant, w, y)
 			shareGeneric(want, eWant, uWant, w, y)
 			check(t, "Share", got, want)
 		}
@@ -177,8 +177,8 @@ func TestBitsAreTheSameEverywhere(t *testing.T) {
 		Axpy(x, 0.3, y)
 		Max(top, x, 0.1)
 		Exp(x, 0.1, top, sum)
-		Share(y, x, sum, w, top)
-		Residual(w, y, 0.7, x, top)
+		SoftmaxResidual(y, x, sum, w, top)
+		LogisticResidual(w, y, 0.7, x, top)
 		q := make([]int16, 3*n)
 		for i := range q {
 			q[i] = int16(rng.Uint32())

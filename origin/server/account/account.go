@@ -207,7 +207,7 @@ func (r *Registry) commit(do func(c *change) error) error {
 	if err := do(c); err != nil {
 		return err
 	}
-	if err := kv.Sync(r.o.Store, &c.Batch); err != nil {
+	if err := kv.CommitAndWait(r.o.Store, &c.Batch); err != nil {
 		return err
 	}
 	r.audit = c.audit

@@ -24,7 +24,7 @@ type claim struct {
 
 // firstClaim returns the oldest account that claims an email address in addition to its holder. If none does, it returns the zero claim.
 func firstClaim(store kv.Reader, email string) (first claim, err error) {
-	for k, v := range kv.All(store, claimsKey(email), &err) {
+	for k, v := range kv.WithPrefix(store, claimsKey(email), &err) {
 		return claim{bytes.Clone(k), claimID(k), string(v)}, nil
 	}
 	return first, err
@@ -152,7 +152,7 @@ func (r *Registry) match(ctx context.Context, email, password string) (rec recor
 		return rec, "", err
 	}
 	id := ""
-	for k, v := range kv.All(s, claimsKey(email), &err) {
+	for k, v := range kv.WithPrefix(s, claimsKey(email), &err) {
 		if subtle.ConstantTimeCompare(v, []byte(hashed)) == 1 {
 			id = claimID(k)
 		}

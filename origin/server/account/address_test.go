@@ -344,7 +344,7 @@ func checkAddresses(t *testing.T, store kv.Store) {
 	t.Helper()
 	scan := func(prefix []byte, yield func(k, v []byte)) {
 		t.Helper()
-		if err := store.Scan(prefix, kv.After(prefix), func(k, v []byte) bool { yield(k, v); return true }); err != nil {
+		if err := store.Scan(prefix, kv.PrefixEnd(prefix), func(k, v []byte) bool { yield(k, v); return true }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -423,7 +423,7 @@ func raceForAddresses(t *testing.T, rng *rand.Rand) {
 	}
 	lo := key(tableAccount)
 	accounts := 0
-	if err := w.store.Scan(lo, kv.After(lo), func(_, _ []byte) bool { accounts++; return true }); err != nil || accounts != len(left)+1 {
+	if err := w.store.Scan(lo, kv.PrefixEnd(lo), func(_, _ []byte) bool { accounts++; return true }); err != nil || accounts != len(left)+1 {
 		t.Errorf("%d accounts of %d sign in: %v", len(left), accounts-1, err)
 	}
 	if err := errors.Join(w.Close(), w.store.Close()); err != nil {

@@ -117,7 +117,7 @@ func (r *Registry) Audit(by register.Caller, a register.Action, target string) e
 // selects the command line's events.
 func (r *Registry) Events(account string, before uint64, n int) ([]Event, error) {
 	lo := key(tableAudits, bytesOf(account))
-	hi := kv.After(lo)
+	hi := kv.PrefixEnd(lo)
 	if before > 0 {
 		hi = auditsKey(account, before)
 	}
@@ -171,7 +171,7 @@ func VerifyAudit(store kv.Reader) (AuditHead, error) {
 	}
 	var got head
 	lo := key(tableAudit)
-	for k, v := range kv.All(store, lo, &err) {
+	for k, v := range kv.WithPrefix(store, lo, &err) {
 		next := got.count + 1
 		if len(k) != len(lo)+8 || binary.BigEndian.Uint64(k[len(lo):]) != next {
 			return AuditHead{}, fmt.Errorf("%w: record %d is missing", ErrAudit, next)

@@ -212,7 +212,7 @@ func TestFollowerReadsAccounts(t *testing.T) {
 		_, some := a.SpendSome(call(op.ID), -3)
 		_, rename := a.Rename(t.Context(), op.ID, "Ada", home)
 		_, report := a.Report(op.ID, anApp, "e", 3)
-		_, picture := a.KeepPicture(op.ID, 100, time.Hour)
+		_, picture := a.CountPicture(op.ID, 100, time.Hour)
 		_, enter := a.Enter(op.ID, home)
 		for name, err := range map[string]error{
 			"Spend": spend, "Spend of the operator": operators, "SpendSome": some, "Rename": rename, "Report": report, "KeepPicture": picture,
@@ -357,7 +357,7 @@ func TestAccountsChangeMachines(t *testing.T) {
 			return err
 		})
 		loop(func(w *world) error {
-			_, err := w.KeepPicture(op.ID, 1, time.Hour)
+			_, err := w.CountPicture(op.ID, 1, time.Hour)
 			return err
 		})
 		loop(func(w *world) error { return errors.Join(w.Flush(), w.meters.close()) })

@@ -108,14 +108,14 @@ func TestMeterReadsItsOwnCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			load(w, store, op, func() {
-				if fits, err := w.KeepPicture(op.ID, 600, time.Hour); !fits || err != nil {
+				if fits, err := w.CountPicture(op.ID, 600, time.Hour); !fits || err != nil {
 					t.Errorf("KeepPicture = %v, %v", fits, err)
 				}
 				if _, err := w.SpendSome(call(op.ID), -7); err != nil {
 					t.Error(err)
 				}
 			})
-			if fits, err := w.KeepPicture(op.ID, 600, time.Hour); fits || err != nil {
+			if fits, err := w.CountPicture(op.ID, 600, time.Hour); fits || err != nil {
 				t.Errorf("%s: a second picture: %v, %v", name, fits, err)
 			}
 			if left, _, err := w.Allowance(op.ID); left != 1000-20+7 || err != nil {

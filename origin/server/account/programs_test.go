@@ -177,7 +177,7 @@ func (p *program) one() {
 		n             = 1 + rng.IntN(3)
 		size          = rng.Int64N(1500)
 		spend         = func(w *world) string { left, err := w.Spend(ctx, call(id)); return fmt.Sprint(left, err) }
-		keep          = func(w *world) string { fits, err := w.KeepPicture(id, size, time.Hour); return fmt.Sprint(fits, err) }
+		keep          = func(w *world) string { fits, err := w.CountPicture(id, size, time.Hour); return fmt.Sprint(fits, err) }
 		back          = func(w *world) string { n, err := w.SpendSome(call(id), -2); return fmt.Sprint(n, err) }
 		evict         = func(w *world) string { return fmt.Sprint(w.meters.close()) }
 		flush         = func(w *world) string { return fmt.Sprint(w.Flush()) }
@@ -279,7 +279,7 @@ func (p *program) restart() {
 	p.t.Helper()
 	if p.rng.IntN(2) == 0 {
 		p.run(func(w *world) string { return fmt.Sprint(w.Close()) })
-	} else if err := kv.Sync(p.late.o.Store, &kv.Batch{}); err != nil {
+	} else if err := kv.CommitAndWait(p.late.o.Store, &kv.Batch{}); err != nil {
 		p.t.Fatal(err)
 	}
 	p.writer = 1 - p.writer

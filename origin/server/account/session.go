@@ -162,7 +162,7 @@ func (c *change) endAll(id string, but hash) error {
 // sessions returns the sessions of an account.
 func sessions(store kv.Reader, id string) (open []Session, err error) {
 	prefix := key(tableSessions, bytesOf(id))
-	for k := range kv.All(store, prefix, &err) {
+	for k := range kv.WithPrefix(store, prefix, &err) {
 		open = append(open, Session{hash: hash(k[len(prefix):])})
 	}
 	for i := range open {
@@ -215,7 +215,7 @@ func (r *Registry) CheckSession(_ context.Context, id string) error {
 		return auth.ErrSession
 	}
 	now := r.o.Now()
-	for k, v := range kv.All(r.o.Store, key(tableSession, start), &err) {
+	for k, v := range kv.WithPrefix(r.o.Store, key(tableSession, start), &err) {
 		s := Session{hash: hash(k[len(k)-len(hash{}):])}
 		if json.Unmarshal(v, &s) != nil {
 			continue
@@ -325,7 +325,7 @@ func (r *Registry) endSessions(now time.Time) error {
 	var b kv.Batch
 	prefix := key(tableSession)
 	var err error
-	for k, v := range kv.All(r.o.Store, prefix, &err) {
+	for k, v := range kv.WithPrefix(r.o.Store, prefix, &err) {
 		var s Session
 		if json.Unmarshal(v, &s) == nil && s.over(now) {
 			b.Delete(k)
@@ -335,5 +335,5 @@ func (r *Registry) endSessions(now time.Time) error {
 	if err != nil || b.Len() == 0 {
 		return err
 	}
-	return kv.Sync(r.o.Store, &b)
+	return kv.CommitAndWait(r.o.Store, &b)
 }

@@ -47,7 +47,7 @@ func (r *Registry) empty() (bool, error) {
 		return false, nil
 	}
 	var err error
-	for _, v := range kv.All(r.o.Store, key(tableAccount), &err) {
+	for _, v := range kv.WithPrefix(r.o.Store, key(tableAccount), &err) {
 		var rec record
 		if json.Unmarshal(v, &rec) == nil && rec.Operator && rec.Password != "" {
 			r.settled.Store(now) // erasing an account invalidates this

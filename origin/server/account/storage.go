@@ -37,9 +37,9 @@ func (r *Registry) StorageLimits(id string) (api.StorageLimits, error) {
 	return api.StorageLimits{Inputs: o.Unverified.Inputs, Bytes: o.Unverified.Bytes, Advice: "verify its email address to store more, or delete inputs"}, nil
 }
 
-// KeepPicture implements [api.Storage]. The count survives a restart. A power failure may lose the counts of calls in progress, since no call
+// CountPicture implements [api.Storage]. The count survives a restart. A power failure may lose the counts of calls in progress, since no call
 // waits for its count.
-func (r *Registry) KeepPicture(id string, bytes int64, life time.Duration) (fits bool, err error) {
+func (r *Registry) CountPicture(id string, bytes int64, life time.Duration) (fits bool, err error) {
 	limits, err := r.StorageLimits(id)
 	if err != nil || limits.Bytes == 0 {
 		return err == nil, err

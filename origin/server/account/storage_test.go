@@ -45,7 +45,7 @@ func TestKeepPicture(t *testing.T) {
 	_, a := w.person("ada@x.example")
 	checkKeep := func(id string, n int64, want bool) {
 		t.Helper()
-		if fits, err := w.KeepPicture(id, n, 24*time.Hour); fits != want || err != nil {
+		if fits, err := w.CountPicture(id, n, 24*time.Hour); fits != want || err != nil {
 			t.Errorf("KeepPicture of %d bytes = %v, %v", n, fits, err)
 		}
 	}

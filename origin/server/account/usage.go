@@ -118,7 +118,7 @@ func (u *usage) write(cells map[cellKey]*cell) error {
 		n[1] = max(n[1], uint64(c.last))
 		tx.Put(total, numbers(n))
 	}
-	return kv.Sync(u.store, tx.Batch())
+	return kv.CommitAndWait(u.store, tx.Batch())
 }
 
 // number returns the stored 8-byte numbers at key k, size bytes in total. It returns zeros if the key does not exist.
@@ -161,7 +161,7 @@ func (u *usage) prune(now time.Time) error {
 	}
 	var b kv.Batch
 	b.DeleteRange(dayKey(0, nil), dayKey(today-usageDays, nil))
-	return kv.Sync(u.store, &b)
+	return kv.CommitAndWait(u.store, &b)
 }
 
 // Day holds the number of calls of one day.
@@ -213,7 +213,7 @@ func (r *Registry) Usage(app string, days int) (Usage, error) {
 // day returns the calls of an application on one day, and adds them to keys and endpoints.
 func (u *usage) day(day uint32, app string, keys, endpoints map[string]int64) (calls int64, err error) {
 	prefix := dayKey(day, bytesOf(app))
-	for k, v := range kv.All(u.store, prefix, &err) {
+	for k, v := range kv.WithPrefix(u.store, prefix, &err) {
 		by, route, ok := strings.Cut(string(k[len(prefix):]), "\x00")
 		if ok && len(v) == 8 {
 			n := int64(binary.BigEndian.Uint64(v))
@@ -250,7 +250,7 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 	uses := map[string]KeyUse{}
 	prefix := key(tableKey, bytesOf(app))
 	var err error
-	for k, v := range kv.All(r.o.Store, prefix, &err) {
+	for k, v := range kv.WithPrefix(r.o.Store, prefix, &err) {
 		if len(v) == 16 {
 			last := time.Unix(int64(binary.BigEndian.Uint64(v[8:])), 0).UTC()
 			uses[string(k[len(prefix):])] = KeyUse{int64(binary.BigEndian.Uint64(v)), last}
@@ -276,11 +276,10 @@ func (r *Registry) DropUsage(app string) error {
 	id := bytesOf(app)
 	var b kv.Batch
 	for _, prefix := range [][]byte{key(tableKey, id), key(tableReport, id)} {
-		b.DeleteRange(prefix, kv.After(prefix))
+		kv.DeletePrefix(&b, prefix)
 	}
 	for day := dayOf(now) - usageDays; day <= dayOf(now); day++ {
-		prefix := dayKey(day, id)
-		b.DeleteRange(prefix, kv.After(prefix))
+		kv.DeletePrefix(&b, dayKey(day, id))
 	}
-	return kv.Sync(r.o.Store, &b)
+	return kv.CommitAndWait(r.o.Store, &b)
 }

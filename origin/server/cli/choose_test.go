@@ -16,7 +16,7 @@ import (
 func TestChosenKey(t *testing.T) {
 	const text = "0123456789abcdef0123456789abcdef"
 	hash := auth.HashKey(text)
-	id := auth.By(hash)
+	id := auth.ByKey(hash)
 	keys := []control.Key{{ID: "0011223344556677"}, {ID: id}, {ID: "0011223399999999"}}
 	for argument, want := range map[string]string{
 		text: id, strings.ToUpper(text): id, id: id, id[:8]: id, " " + id[:9] + "\n": id,

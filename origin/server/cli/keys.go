@@ -134,7 +134,7 @@ func chosenKey(keys []control.Key, text string) (control.Key, error) {
 		return control.Key{}, server.Usagef("not a key or key ID (8 to 16 hex digits; see 'key list')") // text may be a key
 	}
 	hash := auth.HashKey(id)
-	own := auth.By(hash)
+	own := auth.ByKey(hash)
 	var found []control.Key
 	for _, k := range keys {
 		if len(id) == 32 && k.ID == own || strings.HasPrefix(k.ID, id) {

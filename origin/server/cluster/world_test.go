@@ -266,7 +266,7 @@ func (n *node) commit(b *kv.Batch) error {
 	if s == nil {
 		return kv.ErrFollows
 	}
-	return kv.Sync(s, b)
+	return kv.CommitAndWait(s, b)
 }
 
 // put commits a key.
@@ -303,7 +303,7 @@ func (n *node) content() []byte {
 		all bytes.Buffer
 		err error
 	)
-	for k, v := range kv.All(n.local, nil, &err) {
+	for k, v := range kv.WithPrefix(n.local, nil, &err) {
 		fmt.Fprintf(&all, "%q=%q\n", k, v)
 	}
 	if err != nil {

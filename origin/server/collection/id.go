@@ -10,7 +10,7 @@ import (
 
 // pathID returns the id of a picture without another id: its path if that is a valid id, otherwise a digest of the path.
 func pathID(name string) string {
-	if form.IsID(name) && form.IsFree(name) {
+	if form.IsID(name) && form.IsUnreserved(name) {
 		return name
 	}
 	return digest("path", name, 0)

@@ -131,7 +131,7 @@ func readSidecar(fsys fs.FS, name string) (Sidecar, error) {
 
 // parseXMP reads the XMP of a sidecar.
 func parseXMP(b []byte) (s Sidecar, err error) {
-	data := exif.OfXMP(b)
+	data := exif.ReadXMP(b)
 	s.Taken, s.Place = takenText(data.Taken), data.Place
 	const dublinCore = "http://purl.org/dc/elements/1.1/"
 	var property string // the property that contains the current element

@@ -151,7 +151,7 @@ func (c *call) usage(a *catalog.App) (any, error) {
 	}
 	descriptions := map[string]string{}
 	for i := range keys {
-		descriptions[auth.By(keys[i].Hash)] = keys[i].Description
+		descriptions[auth.ByKey(keys[i].Hash)] = keys[i].Description
 	}
 	type key struct {
 		ID          string `json:"id"`

@@ -27,7 +27,7 @@ type keyView struct {
 }
 
 func keyOf(k *catalog.Key, use account.KeyUse) keyView {
-	v := keyView{ID: auth.By(k.Hash), Description: k.Description, Scopes: k.Scopes, Created: timestamp(k.Created.Time()), Calls: use.Calls}
+	v := keyView{ID: auth.ByKey(k.Hash), Description: k.Description, Scopes: k.Scopes, Created: timestamp(k.Created.Time()), Calls: use.Calls}
 	if use.Calls > 0 {
 		v.Used = timestamp(use.Last)
 	}
@@ -48,7 +48,7 @@ func (c *call) keys(a *catalog.App) (any, error) {
 	})
 	views := []keyView{}
 	for i := range keys {
-		views = append(views, keyOf(&keys[i], uses[auth.By(keys[i].Hash)]))
+		views = append(views, keyOf(&keys[i], uses[auth.ByKey(keys[i].Hash)]))
 	}
 	return map[string]any{"keys": views}, nil
 }
@@ -87,7 +87,7 @@ func (c *call) findKey(a *catalog.App) (catalog.Key, error) {
 		return catalog.Key{}, err
 	}
 	for i := range keys {
-		if auth.By(keys[i].Hash) == c.key {
+		if auth.ByKey(keys[i].Hash) == c.key {
 			return keys[i], nil
 		}
 	}
@@ -169,7 +169,7 @@ func (c *call) scopes() (any, error) {
 	}
 	scopes := []scope{}
 	for _, id := range auth.ScopeNames() {
-		scopes = append(scopes, scope{id, strings.ReplaceAll(id, "_", ":"), append([]string{}, auth.Needs(id)...)})
+		scopes = append(scopes, scope{id, strings.ReplaceAll(id, "_", ":"), append([]string{}, auth.SuggestedScopes(id)...)})
 	}
 	return map[string]any{"scopes": scopes}, nil
 }

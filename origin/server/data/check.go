@@ -181,7 +181,7 @@ func (c *checker) needs(m missingPicture) (bool, error) {
 		return false, err
 	}
 	if copied {
-		unsent, err := c.pictureSet(m.app, partition.Unsent)
+		unsent, err := c.pictureSet(m.app, partition.UnsentPictures)
 		return unsent[m.blob], err
 	}
 	in, err := catalog.Read(c.store, m.app).InputByDot(m.dot)
@@ -385,7 +385,7 @@ func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch k
 	if err := catalog.ReplaceState(&b, scratch, app); err != nil {
 		return c.damage("state", title(app), errors.Join(wrong, err))
 	}
-	if err := kv.Sync(c.store, &b); err != nil {
+	if err := kv.CommitAndWait(c.store, &b); err != nil {
 		return err
 	}
 	c.addFinding(Finding{Part: "state", App: title(app), Text: wrong.Error(), Repaired: true})
@@ -420,9 +420,9 @@ func (c *checker) index(ctx context.Context, app catalog.AppID) error {
 // the origin only after a request for it.
 func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	copied, err1 := c.isReplica(app)
-	claimed, err2 := c.pictureSet(app, partition.Claims)
-	unsent, err3 := c.pictureSet(app, partition.Unsent) // pictures that may exist only in this replica
-	lacks, err4 := partition.LostPictures(c.store, app) // lost pictures that users have been informed of
+	claimed, err2 := c.pictureSet(app, partition.NeededPictures)
+	unsent, err3 := c.pictureSet(app, partition.UnsentPictures) // pictures that may exist only in this replica
+	lacks, err4 := partition.LostPictures(c.store, app)         // lost pictures that users have been informed of
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return c.damage("state", title(app), err)
 	}

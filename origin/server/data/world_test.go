@@ -122,10 +122,12 @@ func table(app catalog.AppID, name byte) []byte {
 // lastKey is the last key that begins with prefix.
 func (u *sampleFolder) lastKey(prefix []byte) []byte {
 	u.t.Helper()
-	end := bytes.Clone(prefix)
-	end[len(end)-1]++
 	var last []byte
-	if err := u.Store.Scan(prefix, end, func(key, _ []byte) bool { last = bytes.Clone(key); return true }); err != nil || last == nil {
+	var err error
+	for key := range kv.WithPrefix(u.Store, prefix, &err) {
+		last = bytes.Clone(key)
+	}
+	if err != nil || last == nil {
 		u.t.Fatalf("last key under %q: %v", prefix, err)
 	}
 	return last

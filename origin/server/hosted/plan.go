@@ -192,10 +192,10 @@ func (p *plans) finish(k key, m *making, ctx context.Context, owner string) {
 
 // make reads a file and returns its plan. Only as many files are in memory as there are places.
 func (p *plans) make(ctx context.Context, k key, owner string) (*plan, error) {
-	if err := p.places.Take(ctx, owner, 1); err != nil {
+	if err := p.places.Acquire(ctx, owner, 1); err != nil {
 		return nil, err
 	}
-	defer p.places.Give(owner, 1)
+	defer p.places.Release(owner, 1)
 	data, err := p.blobs.Get(ctx, k.hash)
 	if err != nil {
 		return nil, err

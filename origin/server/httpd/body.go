@@ -97,7 +97,7 @@ type body struct {
 
 func (s *Server) release(b *body) {
 	if b.reserved > 0 {
-		b.from.shares.Give(b.from.caller, b.reserved)
+		b.from.shares.Release(b.from.caller, b.reserved)
 	}
 	*b = body{}
 }
@@ -105,7 +105,7 @@ func (s *Server) release(b *body) {
 // grow enlarges the buffer, up to length bytes. The budget counts the buffer's size, not the size that the header declares.
 func (b *body) grow(length int64) error {
 	size := min(length, max(firstBytes, 2*int64(cap(b.bytes))))
-	if !b.from.shares.Try(b.from.caller, size-b.reserved) {
+	if !b.from.shares.TryAcquire(b.from.caller, size-b.reserved) {
 		return errBudget
 	}
 	b.reserved = size

@@ -292,7 +292,7 @@ func TestStreamEndsWithToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, life, err := p.Mint.Issue(auth.Claims{App: p.App, Client: client.ID, Generation: client.Generation})
+		token, life, err := p.Tokens.Issue(auth.Claims{App: p.App, Client: client.ID, Generation: client.Generation})
 		if err != nil {
 			t.Fatal(err)
 		}

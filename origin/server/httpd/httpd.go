@@ -418,7 +418,7 @@ func (s *Server) admit(m *Mount, r *api.Request, res api.Response) api.Response 
 // withhold replaces an answer for which no memory is left. A successful write still gets a success status.
 func (s *Server) withhold(r *api.Request, res api.Response) api.Response {
 	if res.Status < 300 && api.Writes(r.Method, r.Path) {
-		return api.Withheld(r, res)
+		return api.WithoutBody(r, res)
 	}
 	return s.refuse(r, errSending)
 }

@@ -19,7 +19,7 @@ func (a *share) Reserve(total int64) bool {
 	if n <= 0 {
 		return true
 	}
-	if !a.of.Try(a.owner(), n) {
+	if !a.of.TryAcquire(a.owner(), n) {
 		return false
 	}
 	a.reserved += n
@@ -40,7 +40,7 @@ func (a *share) owner() string {
 // Settle implements [api.Memory]. It shrinks the share to total bytes, if it is larger.
 func (a *share) Settle(total int64) {
 	if n := a.reserved - max(total-smallAnswer, 0); n > 0 {
-		a.of.Give(a.name, n)
+		a.of.Release(a.name, n)
 		a.reserved -= n
 	}
 }

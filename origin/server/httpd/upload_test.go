@@ -95,7 +95,7 @@ func TestForwardedBodies(t *testing.T) {
 			}
 		}
 	}
-	s.bodies.Give("taken", s.o.BodyBudget)
+	s.bodies.Release("taken", s.o.BodyBudget)
 	if s.bodies.Free() != s.o.BodyBudget {
 		t.Errorf("%d bytes of %d are left after all", s.bodies.Free(), s.o.BodyBudget)
 	}

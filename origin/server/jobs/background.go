@@ -106,10 +106,10 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 			err = fmt.Errorf("%w: panic during a training", api.ErrInternal)
 		}
 	}()
-	if err := b.Pool.trainings.Take(ctx, "", 1); err != nil {
+	if err := b.Pool.trainings.Acquire(ctx, "", 1); err != nil {
 		return err
 	}
-	defer b.Pool.trainings.Give("", 1)
+	defer b.Pool.trainings.Release("", 1)
 	if _, native := run.(*training.Run); native { // a training in a guest blocks the guest's calls during a step, so it keeps its priority
 		b.Pool.lower()
 	}

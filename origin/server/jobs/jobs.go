@@ -271,7 +271,7 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, t *turn) 
 	results := make([]api.Result, len(jobs))
 	var wg sync.WaitGroup
 	p.each(&wg, near, func(i int) {
-		defer p.pictures.Give(caller, 1) // return each place at once, because the call may still wait for downloads
+		defer p.pictures.Release(caller, 1) // return each place at once, because the call may still wait for downloads
 		results[i] = p.one(ctx, l, &jobs[i], false)
 	})
 	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, l, &jobs[i], true) })
@@ -325,8 +325,8 @@ func (p *Pool) hasPriority(jobs []api.Job) bool {
 func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 	places := int64(max(n, perCall)) // each call holds a connection and goroutines
 	switch {
-	case p.waiting.Try(caller, places):
-		return func() { p.waiting.Give(caller, places) }, nil
+	case p.waiting.TryAcquire(caller, places):
+		return func() { p.waiting.Release(caller, places) }, nil
 	case p.waiting.InUse(caller) == 0:
 		return nil, fmt.Errorf("too many downloads wait: %w", api.ErrBusy)
 	}
@@ -409,7 +409,7 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 	}
 	if l != back && far { // from here on the picture counts as work
 		p.pictures.Force(job.Caller, 1)
-		defer p.pictures.Give(job.Caller, 1)
+		defer p.pictures.Release(job.Caller, 1)
 	}
 	r = p.picture(ctx, l, picture, job)
 	if r.Err == nil && job.Keep {
@@ -426,23 +426,23 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 	} else if !far {
 		places = p.fetches
 	}
-	if err := places.Take(ctx, job.Caller, 1); err != nil {
+	if err := places.Acquire(ctx, job.Caller, 1); err != nil {
 		return nil, err
 	}
-	return func() { places.Give(job.Caller, 1) }, nil
+	return func() { places.Release(job.Caller, 1) }, nil
 }
 
 // inTurn analyses a picture once a worker is free.
 func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
 	if weight := weigh(picture); weight > heavyPixels {
-		if p.heavy.Take(ctx, job.Caller, 1) != nil {
+		if p.heavy.Acquire(ctx, job.Caller, 1) != nil {
 			return api.Result{Err: gaveUp(ctx)}
 		}
 		defer func() {
 			if weight > hugePixels {
 				runtime.GC() // otherwise this picture's garbage adds to the memory of the next
 			}
-			p.heavy.Give(job.Caller, 1)
+			p.heavy.Release(job.Caller, 1)
 		}()
 	}
 	return p.analyse(ctx, l, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.Analyse(picture, job.Crop, job.Want) })

@@ -17,10 +17,10 @@ func isPause(jobs []api.Job) bool { return len(jobs) == 1 && jobs[0].Wait > 0 }
 // pause lets a call wait for the analysis of an input. Meanwhile the pool does not count it as a call. The error wraps api.ErrBusy if the
 // caller holds too many of the places, and api.ErrTimeout if ctx ends.
 func (p *Pool) pause(ctx context.Context, caller string, d time.Duration, t *turn) error {
-	if !p.pauses.Try(caller, 1) {
+	if !p.pauses.TryAcquire(caller, 1) {
 		return fmt.Errorf("too many calls wait for inputs: %w", api.ErrBusy)
 	}
-	defer p.pauses.Give(caller, 1)
+	defer p.pauses.Release(caller, 1)
 	defer t.pause()()
 	paused, stop := context.WithTimeout(ctx, d)
 	defer stop()

@@ -11,8 +11,8 @@ import (
 
 // Renewing is the part of an engine that [Renewals] needs.
 type Renewing interface {
-	// Renewals lists the applications that an older network still serves.
-	Renewals() ([]core.Progress, error)
+	// ReembedProgress lists the applications that an older network still serves.
+	ReembedProgress() ([]core.ReembedProgress, error)
 }
 
 // Renewals logs the progress of applications that change to the newest network: when it first sees an application, from time to time, and
@@ -30,7 +30,7 @@ type Renewals struct {
 type renewalProgress struct {
 	begunAt, reportedAt time.Time
 	from                uint64 // value of Done when the application was first seen
-	last                core.Progress
+	last                core.ReembedProgress
 }
 
 const (
@@ -49,7 +49,7 @@ func (r *Renewals) Run(ctx context.Context) {
 // look logs new progress.
 func (r *Renewals) look() {
 	now := r.Now()
-	under, err := r.Engine.Renewals()
+	under, err := r.Engine.ReembedProgress()
 	if err != nil {
 		r.Log.Error("cannot read the progress of re-analysis", "error", err)
 		return
@@ -72,7 +72,7 @@ func (r *Renewals) look() {
 			"app", p.App, "done", p.Done, "total", p.All, "errors", p.Failed, "per_second", rate, "left", left.String())
 	}
 	for app, s := range r.seen {
-		if slices.ContainsFunc(under, func(p core.Progress) bool { return p.App == app }) {
+		if slices.ContainsFunc(under, func(p core.ReembedProgress) bool { return p.App == app }) {
 			continue
 		}
 		delete(r.seen, app)

@@ -14,11 +14,11 @@ import (
 
 // crossing is an engine whose applications move to a new network.
 type crossing struct {
-	apps []core.Progress
+	apps []core.ReembedProgress
 	err  error
 }
 
-func (p *crossing) Renewals() ([]core.Progress, error) { return p.apps, p.err }
+func (p *crossing) ReembedProgress() ([]core.ReembedProgress, error) { return p.apps, p.err }
 
 // TestReembeddingIsLogged checks the log while two applications move to the newest network.
 func TestReembeddingIsLogged(t *testing.T) {
@@ -35,23 +35,23 @@ func TestReembeddingIsLogged(t *testing.T) {
 	const serves = `msg="re-analysing inputs with the new network; the old one still serves" app=`
 	steps := []struct {
 		after time.Duration
-		apps  []core.Progress
+		apps  []core.ReembedProgress
 		err   error
 		want  string
 	}{
 		{0, nil, nil, ""},
-		{time.Second, []core.Progress{{App: "a", Done: 100, All: 1000}}, nil, serves + "a done=100 total=1000 errors=0 per_second=0 left=0s\n"},
-		{9 * time.Second, []core.Progress{{App: "a", Done: 300, All: 1000}}, nil, ""},
-		{time.Second, []core.Progress{{App: "a", Done: 400, All: 1000, Failed: 3}}, nil, serves + "a done=400 total=1000 errors=3 per_second=30 left=20s\n"},
+		{time.Second, []core.ReembedProgress{{App: "a", Done: 100, All: 1000}}, nil, serves + "a done=100 total=1000 errors=0 per_second=0 left=0s\n"},
+		{9 * time.Second, []core.ReembedProgress{{App: "a", Done: 300, All: 1000}}, nil, ""},
+		{time.Second, []core.ReembedProgress{{App: "a", Done: 400, All: 1000, Failed: 3}}, nil, serves + "a done=400 total=1000 errors=3 per_second=30 left=20s\n"},
 		{time.Second, nil, errors.New("closed"), `msg="cannot read the progress of re-analysis" error=closed` + "\n"},
 		{
 			time.Second,
-			[]core.Progress{{App: "a", Done: 997, All: 1000, Failed: 3}, {App: "b", All: 7}},
+			[]core.ReembedProgress{{App: "a", Done: 997, All: 1000, Failed: 3}, {App: "b", All: 7}},
 			nil, serves + "b done=0 total=7 errors=0 per_second=0 left=0s\n",
 		},
 		{
 			8 * time.Second,
-			[]core.Progress{{App: "a", Done: 997, All: 1000, Failed: 3}},
+			[]core.ReembedProgress{{App: "a", Done: 997, All: 1000, Failed: 3}},
 			nil,
 			serves + "a done=997 total=1000 errors=3 per_second=44.9 left=0s\n" + `msg="re-analysis complete; the new network serves" app=b total=7 errors=0 took=8s` + "\n",
 		},
@@ -73,7 +73,7 @@ func TestReembeddingLogEndsWithContext(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 25*time.Second)
 		defer stop()
 		lines := 0
-		engine := &crossing{apps: []core.Progress{{App: "a", All: 1}}}
+		engine := &crossing{apps: []core.ReembedProgress{{App: "a", All: 1}}}
 		r := &Renewals{Engine: engine, Now: time.Now, Pause: pause, Log: slog.New(counting{&lines})}
 		r.Run(ctx)
 		if lines != 3 {

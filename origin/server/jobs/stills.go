@@ -68,7 +68,9 @@ func (p *Pool) decodedAnimation(ctx context.Context, job *api.Job, picture []byt
 	}
 	var failed error // error of the analysis
 	err = p.o.Videos.Animation(ctx, s, job.Video, func(a *raster.Animation, pixels io.Reader) error {
-		seen, failed = p.animation(ctx, job, func(d *raster.Decoder) (*raster.Frames, error) { return d.Animation(a, pixels, job.Video.Sample()) })
+		seen, failed = p.animation(ctx, job, func(d *raster.Decoder) (*raster.Frames, error) {
+			return d.Animation(a, pixels, job.Video.SampleInterval())
+		})
 		return failed
 	})
 	switch {

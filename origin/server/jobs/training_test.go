@@ -147,8 +147,8 @@ func TestTrainingsRunInBackground(t *testing.T) {
 				t.Errorf("version %s is at %d", id, code)
 			}
 		}
-		if b.Pool.trainings.TotalInUse() != 0 || s.q.Out() != 0 {
-			t.Errorf("%d trainings hold a token, %d are out", b.Pool.trainings.TotalInUse(), s.q.Out())
+		if b.Pool.trainings.TotalInUse() != 0 || s.q.InProgress() != 0 {
+			t.Errorf("%d trainings hold a token, %d are out", b.Pool.trainings.TotalInUse(), s.q.InProgress())
 		}
 
 		s.bug.Store(true)
@@ -156,8 +156,8 @@ func TestTrainingsRunInBackground(t *testing.T) {
 		time.Sleep(time.Minute) // virtual
 		stop()
 		wg.Wait()
-		if code := s.code("bad"); code != training.CodeTrouble || panics.n.Load() != 3 {
-			t.Errorf("after %d panics the version is at %d, want %d after 3", panics.n.Load(), code, training.CodeTrouble)
+		if code := s.code("bad"); code != training.CodeFailed || panics.n.Load() != 3 {
+			t.Errorf("after %d panics the version is at %d, want %d after 3", panics.n.Load(), code, training.CodeFailed)
 		}
 		for _, err := range s.errs[3:] {
 			if !errors.Is(err, api.ErrInternal) {

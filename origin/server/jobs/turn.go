@@ -48,7 +48,7 @@ func (t *turn) toPictures(ctx context.Context, watch watchFunc) error {
 // take takes a place. If it returns an error, the call has no place until the next take.
 func (t *turn) take(ctx context.Context, watch watchFunc) (err error) {
 	p := t.pool
-	if t.places.Try(t.caller, 1) {
+	if t.places.TryAcquire(t.caller, 1) {
 		return nil
 	}
 	defer func() {
@@ -57,10 +57,10 @@ func (t *turn) take(ctx context.Context, watch watchFunc) (err error) {
 		}
 	}()
 	busy := fmt.Errorf("%d calls are in progress, %d of the same caller: %w", t.places.TotalInUse(), t.places.InUse(t.caller), api.ErrBusy)
-	if !p.queue.Try(t.caller, 1) {
+	if !p.queue.TryAcquire(t.caller, 1) {
 		return busy
 	}
-	defer p.queue.Give(t.caller, 1)
+	defer p.queue.Release(t.caller, 1)
 	if watch != nil {
 		watched, stop := watch(ctx)
 		defer stop()
@@ -74,18 +74,18 @@ func (t *turn) take(ctx context.Context, watch watchFunc) (err error) {
 
 // takeInTurn takes n places for a caller, and reports whether it took them before its turn ended.
 func takeInTurn(ctx context.Context, s *shares.Shares, caller string, n int64) bool {
-	if s.Try(caller, n) { // without a timer
+	if s.TryAcquire(caller, n) { // without a timer
 		return true
 	}
 	ctx, stop := context.WithTimeout(ctx, maxTurn)
 	defer stop()
-	return s.Take(ctx, caller, n) == nil
+	return s.Acquire(ctx, caller, n) == nil
 }
 
 // leave returns the place.
 func (t *turn) leave() {
 	if t.places != nil {
-		t.places.Give(t.caller, 1)
+		t.places.Release(t.caller, 1)
 	}
 }
 
@@ -94,6 +94,6 @@ func (t *turn) pause() (proceed func()) {
 	if t == nil {
 		return func() {}
 	}
-	t.places.Give(t.caller, 1)
+	t.places.Release(t.caller, 1)
 	return func() { t.places.Force(t.caller, 1) }
 }

@@ -52,7 +52,9 @@ func (p *Pool) video(ctx context.Context, job *api.Job, far bool) api.Result {
 	case raster.NeedsModule(animation):
 		frames, err = p.decodedAnimation(ctx, job, animation)
 	case animation != nil:
-		frames, err = p.animation(ctx, job, func(d *raster.Decoder) (*raster.Frames, error) { return d.Frames(animation, job.Video.Sample()) })
+		frames, err = p.animation(ctx, job, func(d *raster.Decoder) (*raster.Frames, error) {
+			return d.Frames(animation, job.Video.SampleInterval())
+		})
 	default:
 		frames, err = p.analyseFrames(ctx, job, film)
 	}

@@ -7,5 +7,5 @@ import "os"
 // startable is a file. Only Linux can begin to write its bytes before a Sync.
 type startable struct{ *os.File }
 
-// Start implements [blob.File].
-func (startable) Start() {}
+// StartSync implements [blob.File].
+func (startable) StartSync() {}

@@ -158,7 +158,7 @@ func TestWaitingForDecoder(t *testing.T) {
 	}
 	go wait("second")
 	until(t, "a caller waits", func() bool { return d.waiting.TotalInUse() == 1 })
-	for i := 1; d.waiting.Try(strconv.Itoa(i), 1); i++ {
+	for i := 1; d.waiting.TryAcquire(strconv.Itoa(i), 1); i++ {
 	}
 	go wait("third")
 	if err := <-ended; !errors.Is(err, ErrBusy) {
@@ -168,10 +168,10 @@ func TestWaitingForDecoder(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := d.slots.Take(ctx, "first", 1); err != nil {
+	if err := d.slots.Acquire(ctx, "first", 1); err != nil {
 		t.Fatal(err)
 	}
-	d.waiting.Give("1", 1)
+	d.waiting.Release("1", 1)
 	go wait("second")
 	until(t, "a caller waits", func() bool { return d.waiting.InUse("second") == 1 })
 	cancel()

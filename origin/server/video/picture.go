@@ -22,18 +22,18 @@ import (
 // EnterPicture waits until another picture may be decoded, and reserves a place until leave is called. No picture waits for a film. A
 // caller of Picture must have a place, which also bounds the memory of the outputs. The error is that of ctx.
 func (d *Decoder) EnterPicture(ctx context.Context, caller string) (leave func(), err error) {
-	if err := d.stills.Take(ctx, caller, 1); err != nil {
+	if err := d.stills.Acquire(ctx, caller, 1); err != nil {
 		return nil, err
 	}
-	return func() { d.stills.Give(caller, 1) }, nil
+	return func() { d.stills.Release(caller, 1) }, nil
 }
 
-// Picture runs decoding modules for a picture and returns their outputs, in order. All runs together may take film.PictureTime of processor.
+// Picture runs decoding modules for a picture and returns their outputs, in order. All runs together may take film.PictureTimeout of processor.
 // If the error wraps ErrUnsupported, ErrTooLarge or ErrCorrupt of package raster, its text is for the caller of the API. Other errors are
 // ctx's error and internal ones.
 func (d *Decoder) Picture(ctx context.Context, runs []raster.Run) ([][]byte, error) {
 	outputs := make([][]byte, len(runs))
-	left := film.PictureTime
+	left := film.PictureTimeout
 	for i, r := range runs {
 		spent, err := d.decode(ctx, r, left, func(out io.Reader) (err error) {
 			outputs[i] = make([]byte, r.Bytes)
@@ -59,7 +59,7 @@ func (d *Decoder) Animation(ctx context.Context, s *raster.Still, v api.Video, u
 	if err != nil {
 		return err
 	}
-	if err := v.Check(a.Len(v.Sample())); err != nil {
+	if err := v.Check(a.Len(v.SampleInterval())); err != nil {
 		return err
 	}
 	var used error
@@ -141,9 +141,9 @@ func (s *session) explainPicture(err error, limit time.Duration) error {
 	case errors.As(err, &known), errors.Is(err, errStart), errors.Is(err, errEnough):
 		return err
 	case errors.Is(err, errTime):
-		return film.PictureTooLong(limit)
+		return film.PictureTimeoutError(limit)
 	case errors.As(err, &failed) && failed.memory:
-		return film.PictureTooMuchMemory()
+		return film.PictureMemoryError()
 	}
 	s.d.o.Log.Debug("a picture cannot be decoded", "error", err)
 	return film.PictureError()

@@ -229,7 +229,7 @@ func TestPictureDamaged(t *testing.T) {
 	}
 	large := run
 	large.Bytes = film.MaxMemory
-	if _, err := d.Picture(t.Context(), []raster.Run{large}); !errors.Is(err, raster.ErrTooLarge) || err.Error() != film.PictureTooMuchMemory().Error() {
+	if _, err := d.Picture(t.Context(), []raster.Run{large}); !errors.Is(err, raster.ErrTooLarge) || err.Error() != film.PictureMemoryError().Error() {
 		t.Errorf("too much memory: %v", err)
 	}
 	noneLeft(t, d)
@@ -302,7 +302,7 @@ func TestPictureEndsWithContext(t *testing.T) {
 	began := make(chan error, 1)
 	run := raster.Run{Format: "hevc", Input: input, Bytes: 1 << 20}
 	ctx, stop := context.WithCancel(t.Context())
-	_, err = d.decode(ctx, run, film.PictureTime, func(out io.Reader) error {
+	_, err = d.decode(ctx, run, film.PictureTimeout, func(out io.Reader) error {
 		_, err := io.ReadFull(out, make([]byte, 12)) // its process id
 		began <- err
 		stop()
@@ -371,11 +371,11 @@ func TestAnimation(t *testing.T) {
 		v := every(ms)
 		var got [][3]byte
 		err := d.Animation(t.Context(), s, v, func(a *raster.Animation, pixels io.Reader) error {
-			frames, err := raster.NewDecoder(raster.Limits{}).Animation(a, pixels, v.Sample())
+			frames, err := raster.NewDecoder(raster.Limits{}).Animation(a, pixels, v.SampleInterval())
 			if err != nil {
 				return err
 			}
-			if n := frames.Len(); n != len(want) || a.Len(v.Sample()) != n {
+			if n := frames.Len(); n != len(want) || a.Len(v.SampleInterval()) != n {
 				t.Errorf("%d ms: Len = %d", ms, n)
 			}
 			for {

@@ -36,7 +36,7 @@ import (
 )
 
 // DefaultTime is the default of Options.Time.
-const DefaultTime = film.DefaultTime
+const DefaultTime = film.DefaultTimeout
 
 // minSlots is the minimum number of films that are decoded at a time. One caller gets at most half of the places that are free, so with two
 // places the film of one caller never delays another caller. Each film takes up to film.MaxMemory.
@@ -172,16 +172,16 @@ func (d *Decoder) frames(ctx context.Context, file *os.File, w api.Video, yield 
 // Enter waits until another film may be decoded, and reserves a place until leave is called. A caller of Frames must have a place. Enter
 // returns ErrBusy if too many films wait, or the error of ctx.
 func (d *Decoder) Enter(ctx context.Context, caller string) (leave func(), err error) {
-	if !d.slots.Try(caller, 1) {
-		if !d.waiting.Try(caller, 1) {
+	if !d.slots.TryAcquire(caller, 1) {
+		if !d.waiting.TryAcquire(caller, 1) {
 			return nil, ErrBusy
 		}
-		defer d.waiting.Give(caller, 1)
-		if err := d.slots.Take(ctx, caller, 1); err != nil {
+		defer d.waiting.Release(caller, 1)
+		if err := d.slots.Acquire(ctx, caller, 1); err != nil {
 			return nil, err
 		}
 	}
-	return func() { d.slots.Give(caller, 1) }, nil
+	return func() { d.slots.Release(caller, 1) }, nil
 }
 
 // recognise returns an error if the first 4 KiB of a file are not those of a video or picture.
@@ -258,9 +258,9 @@ func (s *session) explain(err, damage error, frames int, w api.Video) error {
 	case errors.As(err, &known), errors.Is(err, errStart):
 		return err
 	case errors.Is(err, errTime):
-		return film.TooLong(s.d.o.Time, frames, w)
+		return film.TimeoutError(s.d.o.Time, frames, w)
 	case errors.As(err, &failed) && failed.memory:
-		return film.TooMuchMemory()
+		return film.MemoryError()
 	}
 	s.d.o.Log.Debug("a video cannot be decoded", "error", err)
 	return damage

@@ -245,7 +245,7 @@ func TestPictures(t *testing.T) {
 func TestTokens(t *testing.T) {
 	now := apitest.Start
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	h := newHost(hostcalls.Services{Tokens: w.Mint, Clock: func() time.Time { return now }})
+	h := newHost(hostcalls.Services{Tokens: w.Tokens, Clock: func() time.Time { return now }})
 	tokens := hostapi.Tokens{From: h}
 	claims := auth.Claims{App: "a", Client: "c", Generation: 2}
 	token, life, err := tokens.Issue(claims)

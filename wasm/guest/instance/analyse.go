@@ -63,7 +63,7 @@ func (a *analysts) do(j *abi.Job) (r abi.Result, err error) {
 	case s != nil:
 		r, err = still(analyser, s, j)
 	case j.Video.SampleMS > 0:
-		r.Frames, err = j.Video.Animate(analyser, raster.NewDecoder(raster.Limits{}), j.Data, j.Want)
+		r.Frames, err = j.Video.AnalysePicture(analyser, raster.NewDecoder(raster.Limits{}), j.Data, j.Want)
 	default:
 		r.Analysis, err = analyser.Analyse(j.Data, j.Crop, j.Want)
 	}

@@ -43,7 +43,7 @@ func newSource(t testing.TB) *source {
 		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 			var results []api.Result
 			for _, j := range jobs {
-				results = append(results, w.Work(j))
+				results = append(results, w.RunJob(j))
 			}
 			return results, nil
 		},
@@ -97,7 +97,7 @@ func (s *source) addImage(t testing.TB, id, name, crop string) {
 	for !c.Done() {
 		var results []api.Result
 		for _, j := range c.Jobs() {
-			results = append(results, s.Work(j))
+			results = append(results, s.RunJob(j))
 		}
 		c.Resume(results)
 	}
@@ -107,7 +107,7 @@ func (s *source) addImage(t testing.TB, id, name, crop string) {
 	s.Now = s.Now.Add(time.Second)
 	tasks, err := s.Engine.Take(s.Now, 8)
 	for _, task := range tasks {
-		err = errors.Join(err, s.Engine.Done(t.Context(), task, core.Result{Picture: s.Work(*task.Picture)}))
+		err = errors.Join(err, s.Engine.Done(t.Context(), task, core.Result{Picture: s.RunJob(*task.Picture)}))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func filmOf(head []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := abi.FilmReply{Time: film.DefaultTime}
+	r := abi.FilmReply{Time: film.DefaultTimeout}
 	if t.Kind&raster.Picture == 0 {
 		r.Args = append([]string{"ffprobe"}, film.ProbeArgs(abi.FilmName)...)
 		r.Bytes, r.Memory = film.MaxProbe, film.MaxMemory
@@ -54,9 +54,9 @@ func filmError(f *abi.Film) error {
 	case abi.FailedDecode:
 		return film.DecodeError(f.Frames, f.Video)
 	case abi.FailedTime:
-		return film.TooLong(film.DefaultTime, f.Frames, f.Video)
+		return film.TimeoutError(film.DefaultTimeout, f.Frames, f.Video)
 	case abi.FailedMemory:
-		return film.TooMuchMemory()
+		return film.MemoryError()
 	}
 	return fmt.Errorf("%w: a film that did not fail", errEnvelope)
 }

@@ -86,7 +86,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	o := core.Options{
 		App: s.App, Models: set, Older: older,
 		Clock: hostapi.Clock(i.Imports), Rand: hostapi.Random{From: i.Imports},
-		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, KeepPredicted: s.KeepPredicted,
+		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, PredictedTTL: s.KeepPredicted,
 		JSON: jsonio.Limits{Bytes: int(s.MaxBytes), Members: int(s.MaxMembers)}, MaxAnswer: int64(s.MaxAnswer),
 		Rate: rate(s.Rate, s.Burst, -1), OperatorRate: rate(s.OperatorRate, s.OperatorBurst, 0),
 	}
@@ -94,7 +94,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 		o.Tokens = hostapi.Tokens{From: i.Imports}
 	}
 	if s.Replica != nil {
-		o.Copies = i.syncStatus
+		o.SyncStatus = i.syncStatus
 	}
 	if s.Counted {
 		o.Calls = hostapi.Calls{From: i.Imports}

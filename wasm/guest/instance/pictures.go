@@ -18,7 +18,7 @@ import (
 type pictures struct {
 	*blob.HostedNames
 	blobs blob.Blobs
-	tidy  blob.Tidy // used if the engine serves one application
+	tidy  blob.Cleaner // used if the engine serves one application
 }
 
 // drawnAtOnce is the number of random bytes that the instance requests at once for names of pictures. Hosts in tests recognise requests
@@ -30,11 +30,11 @@ func (i *Instance) openPictures() (*pictures, error) {
 	o := blob.HostedOptions{
 		Random:     bufio.NewReaderSize(hostapi.Random{From: i.Imports}, drawnAtOnce),
 		References: func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.References(h) },
-		Ended: func(app blob.AppID) (bool, error) {
+		AppDeleted: func(app blob.AppID) (bool, error) {
 			if i.engine == nil {
 				return false, nil
 			}
-			return i.engine.Register.Ended(app)
+			return i.engine.Register.HostedAppDeleted(app)
 		},
 		Lazy: true,
 	}
@@ -54,7 +54,7 @@ func (i *Instance) openPictures() (*pictures, error) {
 	if p.HostedNames, err = blob.OpenHosted(o); err != nil {
 		return nil, fmt.Errorf("pictures: %w", err)
 	}
-	p.tidy = blob.NewTidy(p.HostedNames)
+	p.tidy = blob.NewCleaner(p.HostedNames)
 	return p, nil
 }
 

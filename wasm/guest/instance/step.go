@@ -47,7 +47,7 @@ func (i *Instance) step(s *abi.Step, out *abi.StepResult) error {
 		errs = append(errs, err)
 		if i.pictures != nil && i.settings.App != "" { // an engine of one application leaves pictures to its host, here the instance
 			if out.Orphans {
-				i.pictures.tidy.Again()
+				i.pictures.tidy.Restart()
 			}
 			more, err := i.pictures.tidy.Step(ctx, now)
 			out.More, out.Orphans = out.More || more, false

@@ -46,23 +46,23 @@ func animation(analyser *predict.Analyser, s *raster.Still, j *abi.Job) (r abi.R
 	if err != nil {
 		return r, err
 	}
-	if err := j.Video.Check(a.Len(j.Video.Sample())); err != nil {
+	if err := j.Video.Check(a.Len(j.Video.SampleInterval())); err != nil {
 		return r, err
 	}
 	if len(j.Outputs) == 1 {
 		r.Decoding = decodingOf([]raster.Run{a.Run()})
 		return r, nil
 	}
-	frames, err := raster.NewDecoder(raster.Limits{}).Animation(a, bytes.NewReader(j.Outputs[1]), j.Video.Sample())
+	frames, err := raster.NewDecoder(raster.Limits{}).Animation(a, bytes.NewReader(j.Outputs[1]), j.Video.SampleInterval())
 	if err == nil {
-		r.Frames, err = j.Video.AnimateFrames(analyser, frames, j.Want)
+		r.Frames, err = j.Video.AnalyseFrames(analyser, frames, j.Want)
 	}
 	return r, err
 }
 
 // decodingOf returns the request for runs, with their limits.
 func decodingOf(runs []raster.Run) abi.Decoding {
-	d := abi.Decoding{Memory: film.MaxMemory, Time: film.PictureTime}
+	d := abi.Decoding{Memory: film.MaxMemory, Time: film.PictureTimeout}
 	for _, run := range runs {
 		one := abi.Run{Module: abi.FFmpegModule, Input: run.Input, Bytes: uint64(run.Bytes)}
 		if run.Module == raster.JPEGXL {
@@ -79,9 +79,9 @@ func decodingOf(runs []raster.Run) abi.Decoding {
 func stillError(f abi.Failure) error {
 	switch f {
 	case abi.FailedTime:
-		return film.PictureTooLong(film.PictureTime)
+		return film.PictureTimeoutError(film.PictureTimeout)
 	case abi.FailedMemory:
-		return film.PictureTooMuchMemory()
+		return film.PictureMemoryError()
 	}
 	return film.PictureError()
 }

@@ -27,7 +27,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 	if err != nil {
 		return err
 	}
-	p, err := i.engine.Copy(i.settings.App)
+	p, err := i.engine.Replica(i.settings.App)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (i *Instance) digest() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := i.engine.Copy(i.settings.App)
+	p, err := i.engine.Replica(i.settings.App)
 	if err != nil {
 		return nil, err
 	}

@@ -286,7 +286,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		}
 	}
 	heap := func() uint64 {
-		w.People.Spent = nil // the world records every call
+		w.Accounts.Spent = nil // the world records every call
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats

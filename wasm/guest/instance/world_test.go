@@ -177,10 +177,10 @@ func newGuest(t testing.TB, w *apitest.World, app string, bundles fs.FS, setting
 		defer setAside(t, w)()
 	}
 	g := open(t, newHost(hostcalls.Services{
-		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Mint,
+		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Tokens,
 		Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 	}), s)
-	g.work = func(j api.Job) abi.Result { return abi.Result{Result: w.Work(j)} }
+	g.work = func(j api.Job) abi.Result { return abi.Result{Result: w.RunJob(j)} }
 	g.move = func(d time.Duration) { w.Now = w.Now.Add(d) }
 	return g
 }

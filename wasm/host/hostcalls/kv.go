@@ -208,7 +208,7 @@ func (h *Host) KVApply(batch []byte) int32 {
 func (h *Host) KVCommit(batch []byte) int32 {
 	b, err := h.batch(batch)
 	if err == nil {
-		err = kv.Sync(h.Store, b)
+		err = kv.CommitAndWait(h.Store, b)
 	}
 	return did(err)
 }

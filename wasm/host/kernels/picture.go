@@ -105,13 +105,13 @@ func (in *Instance) across(s []uint64) {
 	if overlap(s[0], n, s[2], 4*n) { // writing out would change the indices
 		wild()
 	}
-	raster.Across(in.bytes(s[0], n), view[uint32](in, s[1], reach), first, w, taps, s[6], s[7])
+	raster.ResampleRow(in.bytes(s[0], n), view[uint32](in, s[1], reach), first, w, taps, s[6], s[7])
 }
 
 // ycbcr(dst, y, cb, cr, n)
 func (in *Instance) ycbcr(s []uint64) {
 	n := count(s[4])
-	raster.YCbCr(in.bytes(s[0], times(n, 3)), in.bytes(s[1], n), in.bytes(s[2], n), in.bytes(s[3], n))
+	raster.YCbCrToRGB(in.bytes(s[0], times(n, 3)), in.bytes(s[1], n), in.bytes(s[2], n), in.bytes(s[3], n))
 }
 
 // block returns the arguments of inverse8 and inverse4. dst has side rows of side bytes, and b and quant have the coefficients and their
@@ -122,7 +122,7 @@ func (in *Instance) block(s []uint64, side int) (dst []byte, stride int, b, quan
 }
 
 // inverse8(dst, stride, b, quant)
-func (in *Instance) inverse8(s []uint64) { jpg.Inverse8(in.block(s, 8)) }
+func (in *Instance) inverse8(s []uint64) { jpg.InverseDCT8(in.block(s, 8)) }
 
 // inverse4(dst, stride, b, quant)
-func (in *Instance) inverse4(s []uint64) { jpg.Inverse4(in.block(s, 4)) }
+func (in *Instance) inverse4(s []uint64) { jpg.InverseDCT4(in.block(s, 4)) }

@@ -13,7 +13,7 @@ func (in *Instance) base64(s []uint64) {
 }
 
 // quote(src, len) → i32
-func (in *Instance) quote(s []uint64) { s[0] = uint64(jsonio.Plain(in.bytes(s[0], count(s[1])))) }
+func (in *Instance) quote(s []uint64) { s[0] = uint64(jsonio.PlainPrefix(in.bytes(s[0], count(s[1])))) }
 
 // sha256(src, len, dst)
 func (in *Instance) sha256(s []uint64) {

@@ -42,7 +42,7 @@ func (in *Instance) axpy(s []uint64) {
 // residual(r, z, bias, w, y, n)
 func (in *Instance) residual(s []uint64) {
 	n := lanes(s[5])
-	kernel.Residual(view[float32](in, s[0], n), view[float32](in, s[1], n), float(s[2]), view[float32](in, s[3], n), view[float32](in, s[4], n))
+	kernel.LogisticResidual(view[float32](in, s[0], n), view[float32](in, s[1], n), float(s[2]), view[float32](in, s[3], n), view[float32](in, s[4], n))
 }
 
 // raise(top, z, bias, n)
@@ -60,7 +60,7 @@ func (in *Instance) exp(s []uint64) {
 // share(r, e, sum, w, y, n)
 func (in *Instance) share(s []uint64) {
 	n := lanes(s[5])
-	kernel.Share(view[float32](in, s[0], n), view[float32](in, s[1], n), view[float32](in, s[2], n), view[float32](in, s[3], n), view[float32](in, s[4], n))
+	kernel.SoftmaxResidual(view[float32](in, s[0], n), view[float32](in, s[1], n), view[float32](in, s[2], n), view[float32](in, s[3], n), view[float32](in, s[4], n))
 }
 
 // evaluate implements rows(dst, n, w, d, q)

@@ -106,9 +106,9 @@ func (op *operation) body(need *api.Endpoint, seen *Observation) (object, error)
 		{"operationId", op.id},
 		{"security", credentials(need)},
 	}
-	if need.Asks == auth.OfApplication {
+	if need.Credential == auth.OfApplication {
 		o = o.with(member{"x-scopes", object{
-			{"required", colons(need.Required)}, {"redacted", colons(need.Redacted)}, {"instead", colons(need.Instead)},
+			{"required", colons(need.Required)}, {"redacted", colons(need.Redacted)}, {"instead", colons(need.Patch)},
 		}})
 	}
 	parameters := op.query
@@ -132,7 +132,7 @@ func (op *operation) body(need *api.Endpoint, seen *Observation) (object, error)
 		}
 		o = o.with(member{"requestBody", object{{"required", !op.idle}, {"content", object{{jsonType, content}}}}})
 	}
-	responses, err := op.responses(need.Asks, seen)
+	responses, err := op.responses(need.Credential, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func credentials(need *api.Endpoint) []object {
 	scopes := []string{}
 	if need != nil {
 		scopes = colons(need.Required)
-		switch need.Asks {
+		switch need.Credential {
 		case auth.OfClient:
 			return []object{{{"client", scopes}}}
 		case auth.OfAccount:
@@ -345,15 +345,15 @@ func credentials(need *api.Endpoint) []object {
 
 // scopesOf describes the scopes that an endpoint needs.
 func scopesOf(need *api.Endpoint) string {
-	if need.Asks != auth.OfApplication {
+	if need.Credential != auth.OfApplication {
 		return ""
 	}
 	if len(need.Required) == 0 {
 		return "No scope is required."
 	}
 	words := "Required scopes: " + quoteScopes(need.Required) + "."
-	if len(need.Instead) > 0 {
-		words += " A key with " + quoteScopes(need.Instead) + " does not need the scopes to add and to train."
+	if len(need.Patch) > 0 {
+		words += " A key with " + quoteScopes(need.Patch) + " does not need the scopes to add and to train."
 	}
 	if len(need.Redacted) > 0 {
 		words += " Optional scopes: " + quoteScopes(need.Redacted) + ". Without them, the response omits the fields that they cover."

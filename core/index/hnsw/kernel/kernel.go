@@ -52,8 +52,8 @@ const (
 	mid   = int32(510)    // see the package's documentation
 )
 
-// Far is the distance of vectors at a right angle, and of every vector to the zero vector.
-const Far = uint32(far)
+// OrthogonalDistance is the distance of vectors at a right angle, and of every vector to the zero vector.
+const OrthogonalDistance = uint32(far)
 
 // meta has the numbers that a distance needs besides the bytes of a row.
 type meta struct {
@@ -211,7 +211,7 @@ func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
 
 // isGeneric reports whether plain Go measures rows. The other levels take the address of the first row, so plain Go also handles empty
 // rows.
-func isGeneric(rows []uint32) bool { return len(rows) == 0 || Levels.Now() == cpu.Generic }
+func isGeneric(rows []uint32) bool { return len(rows) == 0 || Levels.Current() == cpu.Generic }
 
 // checkRows panics when a row does not exist: assembly and hosts trust their arguments.
 func checkRows(rows []uint32, below int) {

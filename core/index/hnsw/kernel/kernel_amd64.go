@@ -33,7 +33,7 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 		high: v.high.first(), meta: unsafe.Pointer(&v.meta[0]), blocks: v.high.stride / line, stride: v.high.stride,
 		offset: int(z.offset), weight: unsafe.Pointer(&weight),
 	}
-	if Levels.Now() == cpu.AVX512VNNI {
+	if Levels.Current() == cpu.AVX512VNNI {
 		switch a.blocks {
 		case 2:
 			distances2AVX512(a.ptr())
@@ -61,7 +61,7 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
 		high: v.high.first(), low: v.low.first(), blocks: v.high.stride / line, stride: v.high.stride,
 	}
-	if Levels.Now() == cpu.AVX512VNNI {
+	if Levels.Current() == cpu.AVX512VNNI {
 		dotsAVX512(a.ptr())
 		return
 	}
@@ -94,7 +94,7 @@ type splitArgs struct {
 }
 
 func split(h []int8, l []uint8, q []int16) (sum int32, s Squares) {
-	if Levels.Now() == cpu.Generic {
+	if Levels.Current() == cpu.Generic {
 		return splitGeneric(h, l, q)
 	}
 	_, _ = h[len(q)-1], l[len(q)-1]

@@ -31,7 +31,7 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 		high: v.high.first(), meta: unsafe.Pointer(&v.meta[0]), blocks: v.high.stride / line, stride: v.high.stride,
 		offset: int(z.offset), weight: unsafe.Pointer(&weight),
 	}
-	if Levels.Now() == cpu.DotProd {
+	if Levels.Current() == cpu.DotProd {
 		distancesDotProd(a.ptr())
 		return
 	}

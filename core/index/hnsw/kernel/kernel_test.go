@@ -174,8 +174,8 @@ func TestGrowing(t *testing.T) {
 	var z Query
 	z.Set(v, q, scale)
 	dst := make([]uint32, 1)
-	if v.Distances(dst, &z, []uint32{7}); dst[0] != Far || z.scale != scale {
-		t.Errorf("distance of a cleared row = %d, want %d", dst[0], Far)
+	if v.Distances(dst, &z, []uint32{7}); dst[0] != OrthogonalDistance || z.scale != scale {
+		t.Errorf("distance of a cleared row = %d, want %d", dst[0], OrthogonalDistance)
 	}
 	if c := v.Cosine(1<<62, &z, 8); c != 1 {
 		t.Errorf("Cosine = %v, want 1", c)

@@ -42,7 +42,7 @@ func (d *Depthwise) args(c, size int) rowArgs {
 
 func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
 	taps := w.KH * w.KW
-	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
+	if Levels.Current() == cpu.Generic || taps == 0 || taps > maxTaps {
 		depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
 		return
 	}
@@ -58,7 +58,7 @@ func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi floa
 	}
 	block := 64
 	switch {
-	case Levels.Now() == cpu.AVX2:
+	case Levels.Current() == cpu.AVX2:
 		block = 8
 	case three:
 		block = 32
@@ -69,10 +69,10 @@ func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi floa
 		n := 0
 		for c = 0; c < w.C; c += n {
 			n = block
-			if Levels.Now() == cpu.AVX2 && w.C-c < n {
+			if Levels.Current() == cpu.AVX2 && w.C-c < n {
 				break
 			}
-			if Levels.Now() != cpu.AVX2 && w.C-c <= 16 {
+			if Levels.Current() != cpu.AVX2 && w.C-c <= 16 {
 				n = 16
 			}
 			args.mask = 1<<min(n, w.C-c) - 1
@@ -105,13 +105,13 @@ func runDepthwiseF32(three bool, channels int, p *byte) {
 
 func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 	taps := w.KH * w.KW
-	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
+	if Levels.Current() == cpu.Generic || taps == 0 || taps > maxTaps {
 		depthwiseU8Generic(dst, src, d, w, 0, q)
 		return
 	}
 	args := d.args(w.C, 1)
 	args.lo, args.hi, args.zero = uint64(q.Lo), bits(float32(int32(q.Hi)-q.Zero)), int(q.Zero)
-	if Levels.Now() == cpu.AVX512VNNI {
+	if Levels.Current() == cpu.AVX512VNNI {
 		depthwiseU8AVX512(dst, src, d, w, q, args)
 		return
 	}

@@ -15,7 +15,7 @@ const maxTaps = 128
 // depthwiseU8 computes all rows of 16 channels at a time in assembly. The generic code computes the remaining channels.
 func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 	taps := w.KH * w.KW
-	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
+	if Levels.Current() == cpu.Generic || taps == 0 || taps > maxTaps {
 		depthwiseU8Generic(dst, src, d, w, 0, q)
 		return
 	}
@@ -23,7 +23,7 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		step: d.SrcStride, next: d.StrideX * w.C, out: w.C, width: d.Width, rows: d.Rows, srcStep: d.SrcStep, dstStep: d.DstStep,
 		lo: int(q.Lo), hi: int(q.Hi), zero: int(q.Zero), clamp: q.clamps(),
 	}
-	dots := Levels.Now() != cpu.NEON
+	dots := Levels.Current() != cpu.NEON
 	three := 0 // stride of a 3×3 kernel with adjacent columns; 0: another kernel
 	var offsets [maxTaps + 3]int
 	at := func(tap int) int { return tap/w.KW*d.SrcStride + tap%w.KW*d.DilationX*w.C }

@@ -13,7 +13,7 @@ import (
 const addBlock = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
-	if Levels.Now() == cpu.Generic {
+	if Levels.Current() == cpu.Generic {
 		addU8Generic(dst, y, r, p)
 		return
 	}
@@ -38,7 +38,7 @@ func addU8(dst, y, r []uint8, p *Add) {
 
 // addBlocks runs the add over n blocks of addBlock bytes.
 func (e *elementArgs) addBlocks(n int) {
-	if Levels.Now() == cpu.AVX2 {
+	if Levels.Current() == cpu.AVX2 {
 		e.n = n * addBlock / 32
 		addU8AVX2(e.ptr())
 		return
@@ -50,12 +50,12 @@ func (e *elementArgs) addBlocks(n int) {
 // addF32 adds blocks of 16 floats with AVX-512 and of 8 with AVX2. The AVX-512 code also clamps, so its bounds are infinite.
 func addF32(dst, a, b []float32) {
 	n := len(dst)
-	if blocks := n / 8; Levels.Now() == cpu.AVX2 && blocks > 0 {
+	if blocks := n / 8; Levels.Current() == cpu.AVX2 && blocks > 0 {
 		args := elementArgs{dst: unsafe.Pointer(&dst[0]), x: unsafe.Pointer(&a[0]), y: unsafe.Pointer(&b[0]), n: blocks}
 		addF32AVX2(args.ptr())
 		dst, a, b = dst[8*blocks:], a[8*blocks:], b[8*blocks:]
 	}
-	if Levels.Now() != cpu.AVX512VNNI || n == 0 {
+	if Levels.Current() != cpu.AVX512VNNI || n == 0 {
 		addF32Generic(dst, a, b)
 		return
 	}
@@ -73,7 +73,7 @@ const sumBlock = 64
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 	args := elementArgs{n: rows, step: lds}
 	c := 0
-	switch Levels.Now() {
+	switch Levels.Current() {
 	case cpu.AVX512VNNI:
 		for ; c < len(dst); c += sumBlock {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
@@ -95,7 +95,7 @@ func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 func sumRowsF32(dst, src []float32, lds, rows int) {
 	args := elementArgs{n: rows, step: lds * 4}
 	c := 0
-	switch Levels.Now() {
+	switch Levels.Current() {
 	case cpu.AVX512VNNI:
 		for ; c < len(dst); c += sumBlock {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])

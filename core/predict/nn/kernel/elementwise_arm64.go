@@ -12,7 +12,7 @@ import (
 const block = 16
 
 func addU8(dst, y, r []uint8, p *Add) {
-	if Levels.Now() == cpu.Generic {
+	if Levels.Current() == cpu.Generic {
 		addU8Generic(dst, y, r, p)
 		return
 	}
@@ -39,7 +39,7 @@ func addF32(dst, a, b []float32) { addF32Generic(dst, a, b) }
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 	c := 0
-	if Levels.Now() != cpu.Generic {
+	if Levels.Current() != cpu.Generic {
 		args := elementArgs{n: rows, step: lds}
 		for ; c+block <= len(dst); c += block {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])

@@ -13,7 +13,7 @@ import (
 func floatBits(v float32) int { return int(math.Float32bits(v)) }
 
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	if Levels.Now() == cpu.Generic || w.K == 0 {
+	if Levels.Current() == cpu.Generic || w.K == 0 {
 		gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
 		return
 	}
@@ -81,7 +81,7 @@ func (t *tileArgs) blockF32(m int, at func(row int)) {
 // depthwiseF32 computes all rows of 16 channels at a time in assembly. The generic code computes the remaining channels.
 func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
 	taps := w.KH * w.KW
-	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
+	if Levels.Current() == cpu.Generic || taps == 0 || taps > maxTaps {
 		depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
 		return
 	}

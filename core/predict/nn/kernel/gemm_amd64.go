@@ -17,7 +17,7 @@ var columnMasks = [2 * panel]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -
 
 // panelsPerTile returns the width of a tile of this level in panels.
 func panelsPerTile() int {
-	if Levels.Now() == cpu.AVX512VNNI {
+	if Levels.Current() == cpu.AVX512VNNI {
 		return 2
 	}
 	return 1
@@ -46,7 +46,7 @@ func (t *tileArgs) setColumns(cols int) {
 }
 
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	if Levels.Now() == cpu.Generic || w.K == 0 {
+	if Levels.Current() == cpu.Generic || w.K == 0 {
 		gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
 		return
 	}
@@ -75,7 +75,7 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 // safeRows returns the number of rows, at most m, that the assembly can compute. The assembly reads complete groups of four bytes and must
 // not read past the end of a, which holds n bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
-	if Levels.Now() == cpu.Generic || w.K == 0 {
+	if Levels.Current() == cpu.Generic || w.K == 0 {
 		return 0
 	}
 	if w.Seg%4 == 0 {
@@ -93,7 +93,7 @@ func byteArgs(lda, segStride int, w *PackedS8) tileArgs {
 }
 
 func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
-	if w.K == 0 || Levels.Now() == cpu.Generic {
+	if w.K == 0 || Levels.Current() == cpu.Generic {
 		gemmU8Generic(dst, ldd, a, lda, segStride, m, w, q)
 		return
 	}
@@ -102,10 +102,10 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 
 func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
 	switch {
-	case w.K > 0 && Levels.Now() == cpu.AVX512VNNI:
+	case w.K > 0 && Levels.Current() == cpu.AVX512VNNI:
 		l := lines{dst, a, ldd, lda, segStride, m, &Rows{Rows: 1}, w, q}
 		l.runAdd(add)
-	case w.K > 0 && Levels.Now() == cpu.AVX2:
+	case w.K > 0 && Levels.Current() == cpu.AVX2:
 		p := wordProduct{dst, ldd, a, lda, segStride, m, &Rows{Rows: 1}, w, q}
 		p.runAdd(add)
 	default:
@@ -117,10 +117,10 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 	switch {
 	case w.canTile(lda, segStride, m, r):
 		winogradU8(dst, ldd, a, lda, segStride, m, r, w, q)
-	case w.K > 0 && Levels.Now() == cpu.AVX512VNNI:
+	case w.K > 0 && Levels.Current() == cpu.AVX512VNNI:
 		l := lines{dst, a, ldd, lda, segStride, m, r, w, q}
 		l.run()
-	case w.K > 0 && Levels.Now() == cpu.AVX2:
+	case w.K > 0 && Levels.Current() == cpu.AVX2:
 		p := wordProduct{dst, ldd, a, lda, segStride, m, r, w, q}
 		p.run()
 	default:
@@ -135,7 +135,7 @@ var noBias [2 * panel]int32
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	const maxBytes = 4096
 	k4 := w.seg4 * 4
-	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k4 > maxBytes || w.K > math.MaxInt32/(255*128) {
+	if Levels.Current() == cpu.Generic || w.K == 0 || 2*k4 > maxBytes || w.K > math.MaxInt32/(255*128) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}

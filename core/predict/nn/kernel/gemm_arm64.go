@@ -14,7 +14,7 @@ const gemmChunk = 128 << 10
 
 // tileColumns returns the number of columns of a tile at the current level.
 func tileColumns() int {
-	switch Levels.Now() {
+	switch Levels.Current() {
 	case cpu.DotProd:
 		return 2 * panel
 	case cpu.I8MM:
@@ -26,7 +26,7 @@ func tileColumns() int {
 // setColumns points the assembly at the weights of column j and later ones. A tile of two panels reads the last panel twice.
 func (t *tileArgs) setColumns(w *PackedS8, j int) {
 	t.lift = unsafe.Pointer(&w.lift[j])
-	if Levels.Now() == cpu.DotProd {
+	if Levels.Current() == cpu.DotProd {
 		t.k, t.tail, t.bStep = w.seg4/4, w.seg4%4, w.panelBytes()
 		t.b = unsafe.Pointer(&w.b[j/panel*t.bStep])
 		if j+panel >= w.N {
@@ -35,7 +35,7 @@ func (t *tileArgs) setColumns(w *PackedS8, j int) {
 		return
 	}
 	seg8 := w.seg8()
-	if Levels.Now() == cpu.NEON {
+	if Levels.Current() == cpu.NEON {
 		t.tail = seg8 % 4
 		t.b, t.chains = unsafe.Pointer(&w.blocks[j*w.Segs*seg8*8]), unsafe.Pointer(&w.chains[j/8*w.Segs*(seg8/4+1)])
 		return
@@ -47,11 +47,11 @@ func (t *tileArgs) setColumns(w *PackedS8, j int) {
 // safeRows returns the number of the m rows that assembly may read. Assembly reads whole groups of bytes, and must not read beyond the end
 // of a, which has n bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
-	if Levels.Now() == cpu.Generic || w.K == 0 {
+	if Levels.Current() == cpu.Generic || w.K == 0 {
 		return 0
 	}
 	size := w.seg4 * 4
-	if Levels.Now() != cpu.DotProd {
+	if Levels.Current() != cpu.DotProd {
 		size = w.seg8() * 8
 	}
 	if size == w.Seg {
@@ -100,7 +100,7 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 			args.bias, args.scale, args.ldc = unsafe.Pointer(&bias), unsafe.Pointer(&scale), panel
 		}
 		args.rows = 1
-		if aligned && Levels.Now() == cpu.NEON {
+		if aligned && Levels.Current() == cpu.NEON {
 			args.rows = rows
 		}
 		for y := from; y < from+rows; y += args.rows {
@@ -162,7 +162,7 @@ func (t *tileArgs) block(m, cols int, extreme bool, at func(row int)) {
 // heights returns the possible heights of tiles of cols columns, tallest first.
 func heights(cols int) []int {
 	switch {
-	case Levels.Now() == cpu.NEON:
+	case Levels.Current() == cpu.NEON:
 		return tileHeights[1:]
 	case cols > panel:
 		return pairHeights[:]
@@ -178,9 +178,9 @@ var (
 // run computes t.tiles tiles of height rows and cols columns.
 func (t *tileArgs) run(height, cols int, extreme bool) {
 	switch {
-	case Levels.Now() == cpu.I8MM:
+	case Levels.Current() == cpu.I8MM:
 		runI8MM(height, t.ptr())
-	case Levels.Now() == cpu.NEON:
+	case Levels.Current() == cpu.NEON:
 		runNEON(height, extreme, t.ptr())
 	case cols > panel:
 		runDots2(height, t.ptr())
@@ -246,7 +246,7 @@ var noBias [2 * panel]int32
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	const maxBytes = 4096
 	k8 := w.seg8() * 8
-	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k8 > maxBytes || w.K > math.MaxInt32/(255*128) {
+	if Levels.Current() == cpu.Generic || w.K == 0 || 2*k8 > maxBytes || w.K > math.MaxInt32/(255*128) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}
@@ -276,7 +276,7 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 
 // sums computes a tile of two rows. Its results are the int32 sums, not bytes.
 func (t *tileArgs) sums() {
-	switch Levels.Now() {
+	switch Levels.Current() {
 	case cpu.DotProd:
 		gemmI32Tile2x32DotProd(t.ptr())
 	case cpu.I8MM:

@@ -84,7 +84,7 @@ func (p *Add) args() addArgs {
 
 // with reports whether the host computes with these weights.
 func (l *lease) with() bool {
-	if l.handle == 0 || Levels.Now() == cpu.Lent {
+	if l.handle == 0 || Levels.Current() == cpu.Lent {
 		return l.handle != 0
 	}
 	if !packBoth {
@@ -159,7 +159,7 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 const minHostCall = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
-	if len(dst) < minHostCall || Levels.Now() != cpu.Lent {
+	if len(dst) < minHostCall || Levels.Current() != cpu.Lent {
 		addU8Generic(dst, y, r, p)
 		return
 	}
@@ -170,7 +170,7 @@ func addU8(dst, y, r []uint8, p *Add) {
 func addF32(dst, a, b []float32) { addF32Generic(dst, a, b) }
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
-	if len(dst)*rows < minHostCall || Levels.Now() != cpu.Lent {
+	if len(dst)*rows < minHostCall || Levels.Current() != cpu.Lent {
 		sumRowsU8Generic(dst, src, lds, rows)
 		return
 	}

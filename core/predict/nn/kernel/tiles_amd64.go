@@ -17,7 +17,7 @@ const (
 
 // heights returns the tile heights of the current level, the tallest first and 1 last.
 func (t tiles) heights() []int {
-	if Levels.Now() == cpu.AVX2 {
+	if Levels.Current() == cpu.AVX2 {
 		return heightsAVX2[:]
 	}
 	return heights[:]
@@ -45,7 +45,7 @@ func (t tiles) block(m, cols int, args *tileArgs, at func(row int)) {
 // run computes args.tiles tiles of the given height. width is 1 or 2 panels.
 func (t tiles) run(height, width int, args *tileArgs) {
 	p := args.ptr()
-	if Levels.Now() == cpu.AVX2 {
+	if Levels.Current() == cpu.AVX2 {
 		runAVX2(t, height, p)
 		return
 	}
@@ -59,7 +59,7 @@ func (t tiles) run(height, width int, args *tileArgs) {
 // sums computes a tile of two rows and stores the int32 sums.
 func (t *tileArgs) sums(cols int) {
 	switch {
-	case Levels.Now() == cpu.AVX2:
+	case Levels.Current() == cpu.AVX2:
 		gemmI32Tile2x16AVX2(t.ptr())
 	case cols > panel:
 		gemmI32Tile2x32AVX512(t.ptr())

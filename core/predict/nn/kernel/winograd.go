@@ -28,7 +28,7 @@ var winogradG = [6][3]int32{{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1,
 
 // winogradKernel returns the numbers of tiles and columns that this level's kernels process at once.
 func winogradKernel() (tiles, cols int) {
-	switch Levels.Now() {
+	switch Levels.Current() {
 	case cpu.AVX512VNNI:
 		return 7, 2 * panel
 	case cpu.AVX2:
@@ -47,7 +47,7 @@ func (w *PackedS8) packWinograd(from []int8, c int) {
 		return
 	}
 	together := 2
-	if Levels.Now() == cpu.NEON {
+	if Levels.Current() == cpu.NEON {
 		together = 1
 	}
 	w.winograd = make([]int16, w.N*36*c)

@@ -30,7 +30,7 @@ type winogradF32Args struct {
 // packWinogradF32 transforms the weights w (n, 3, 3, c): U = G·g·Gᵀ, in float64. It returns nil at the generic
 // level, and if n or c is not a multiple of 8.
 func packWinogradF32(w []float32, n, c int) []winogradF32 {
-	if Levels.Now() == cpu.Generic || n%8 != 0 || c%8 != 0 {
+	if Levels.Current() == cpu.Generic || n%8 != 0 || c%8 != 0 {
 		return nil
 	}
 	var blocks []winogradF32
@@ -87,7 +87,7 @@ func (w *PackedF32) Scratch(m int) int {
 func convRowsF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, r *Rows, w *PackedF32, lo, hi float32, scratch []float32) {
 	c := w.K / 9
 	size := w.Scratch(m)
-	if size == 0 || len(scratch) < size || Levels.Now() == cpu.Generic || r.Rows < 2 || stepX != c || r.SrcStep != srcStride {
+	if size == 0 || len(scratch) < size || Levels.Current() == cpu.Generic || r.Rows < 2 || stepX != c || r.SrcStep != srcStride {
 		convRowsF32Direct(dst, ldd, src, stepX, srcStride, m, r, w, lo, hi)
 		return
 	}

@@ -65,8 +65,8 @@ func Read(file []byte) Data {
 	return s.data()
 }
 
-// OfXMP returns the date and the place in XMP, such as a sidecar file.
-func OfXMP(b []byte) Data {
+// ReadXMP returns the date and the place in XMP, such as a sidecar file.
+func ReadXMP(b []byte) Data {
 	var s sources
 	s.xmp(b)
 	return s.data()
@@ -141,14 +141,14 @@ func (s *sources) other(b []byte) {
 		s.jxl(b)
 	case len(b) >= 8 && string(b[4:8]) == "ftyp":
 		for _, part := range raw.Structures(b) {
-			s.tiff(part.Bytes, part.Places)
+			s.tiff(part.Bytes, part.IsGPS)
 		}
 		for _, item := range heif.Exif(b) {
 			s.tiff(trimStart(item), false)
 		}
 	default:
 		for _, part := range raw.Structures(b) {
-			s.tiff(part.Bytes, part.Places)
+			s.tiff(part.Bytes, part.IsGPS)
 		}
 		if !s.data().Taken.Known {
 			if f, ok := raw.Read(b); ok && f.Preview != nil {

@@ -60,8 +60,8 @@ func FirstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 	return dir[:min(n, uint64(len(dir)))], order
 }
 
-// OfJPEG returns the orientation in the first EXIF segment before the first scan of JPEG b, or 1 without such a segment.
-func OfJPEG(b []byte) int {
+// JPEGOrientation returns the orientation in the first EXIF segment before the first scan of JPEG b, or 1 without such a segment.
+func JPEGOrientation(b []byte) int {
 	o := Upright
 	segments(b, func(marker byte, body []byte) bool {
 		if marker == 0xe1 && begins(body, start) {

@@ -208,7 +208,7 @@ func TestOtherDates(t *testing.T) {
 			t.Errorf("%.120q: date %q, want %q", tt.file, text(got.Taken), tt.want)
 		}
 	}
-	if got := exif.OfXMP(exiftest.XMP("exif:DateTimeOriginal", "2019-07-21T23:06:38-09:00")); text(got.Taken) != "2019-07-21T23:06:38 -540" {
+	if got := exif.ReadXMP(exiftest.XMP("exif:DateTimeOriginal", "2019-07-21T23:06:38-09:00")); text(got.Taken) != "2019-07-21T23:06:38 -540" {
 		t.Errorf("date of a sidecar %q", text(got.Taken))
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Encode replaces the colours of RGBA pixels, which are proportional to light, by those of sRGB, IEC 61966-2-1. A sample has 1 byte, or 2
+// EncodeSRGB replaces the colours of RGBA pixels, which are proportional to light, by those of sRGB, IEC 61966-2-1. A sample has 1 byte, or 2
 // with the high byte first. It is rounded half up.
-func Encode(pix []byte, sampleBytes int) {
+func EncodeSRGB(pix []byte, sampleBytes int) {
 	if sampleBytes == 1 {
 		table := linear8()
 		for i, v := range pix {

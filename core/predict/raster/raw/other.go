@@ -74,8 +74,8 @@ func mrwBlock(b []byte) []byte {
 
 // Structure is a TIFF structure of a file.
 type Structure struct {
-	Bytes  []byte // its header and all that follows, perhaps with further bytes
-	Places bool   // its first directory is that of GPS
+	Bytes []byte // its header and all that follows, perhaps with further bytes
+	IsGPS bool   // its first directory is that of GPS
 }
 
 // Structures returns the TIFF structures of a file that describe its picture. A TIFF is one itself.

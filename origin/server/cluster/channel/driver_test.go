@@ -170,7 +170,7 @@ func primary(t *testing.T, nodes []*real) (p *real) {
 func (x *real) put(key string) error {
 	var b kv.Batch
 	b.Put([]byte(key), []byte("v"))
-	return kv.Sync(x.Store, &b)
+	return kv.CommitAndWait(x.Store, &b)
 }
 
 func (x *real) has(key string) bool {

@@ -164,7 +164,7 @@ func (x *powered) writer(w int, prefix string, rng *rand.Rand) {
 			}
 			b.Put(fmt.Append(nil, "large", w), large)
 		}
-		err := kv.Sync(x.leader().Store, &b)
+		err := kv.CommitAndWait(x.leader().Store, &b)
 		x.mu.Lock()
 		for k, v := range changes {
 			switch {
@@ -270,7 +270,7 @@ func contentOf(t *testing.T, s kv.Store) []byte {
 		all bytes.Buffer
 		err error
 	)
-	for k, v := range kv.All(s, nil, &err) {
+	for k, v := range kv.WithPrefix(s, nil, &err) {
 		fmt.Fprintf(&all, "%q=%q\n", k, v)
 	}
 	if err != nil {

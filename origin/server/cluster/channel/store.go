@@ -84,7 +84,7 @@ func readPosition(r kv.Reader) (p Position, err error) {
 func Begin(s kv.Store, cluster uint64, revision int64) error {
 	var b kv.Batch
 	Position{Cluster: cluster, Revision: revision}.put(&b)
-	return kv.Sync(s, &b)
+	return kv.CommitAndWait(s, &b)
 }
 
 // Options are the settings of a Store. Store, Cluster and Self are required.
@@ -281,7 +281,7 @@ func (s *Store) Position() (at Position, term int64) {
 // Sync makes all that was shown survive a crash. It returns the revision up to which this node no longer needs the records of etcd.
 func (s *Store) Sync() (revision int64, err error) {
 	at, _ := s.Position()
-	return at.Revision, kv.Sync(s.Store, &kv.Batch{})
+	return at.Revision, kv.CommitAndWait(s.Store, &kv.Batch{})
 }
 
 // Answers reports whether this node may answer a read that came before etcd was asked for the revision of the last claim: then all that other

@@ -142,7 +142,7 @@ func (w *world) compare() error {
 			}
 			fmt.Fprintf(&all, "%s %x\n", id, digest)
 		}
-		purges, err := n.engine.Register.Read().Purges()
+		purges, err := n.engine.Register.Reader().Purges()
 		fmt.Fprintln(&all, purges, err)
 		for key, value := range kv.Range(n.store, []byte("u"), []byte("v"), &err) {
 			fmt.Fprintf(&all, "%q %x\n", key, value)

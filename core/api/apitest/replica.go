@@ -17,25 +17,25 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Copy is a replica of a world's application, as at an edge. Tests move operations between the two with Push and Pull. The replica
+// Replica is a replica of a world's application, as at an edge. Tests move operations between the two with Push and Pull. The replica
 // shares the origin's environment, including the clock.
 //
-//	Copy.World ──Push──▶ Origin
+//	Replica.World ──Push──▶ Origin
 //	           ◀──Pull──
-type Copy struct {
+type Replica struct {
 	*World
 	Origin *World
 
-	// SyncStatus is the sync status without pushed and pulled operations. Kept reports whether the replica has a status.
+	// SyncStatus is the sync status without pushed and pulled operations. HasStatus reports whether the replica has a status.
 	SyncStatus api.SyncStatus
-	Kept       bool
+	HasStatus  bool
 
 	pushed uint64 // position of the last pushed operation in the outbox
 }
 
-// NewCopy returns a world and a replica of its application without data. Settings are those of
+// NewReplica returns a world and a replica of its application without data. Settings are those of
 // [NewServer], and "thumbnails" for a host whose replicas create thumbnails.
-func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
+func NewReplica(t testing.TB, set *predict.Set, settings map[string]string) *Replica {
 	t.Helper()
 	origin := NewWorld(t, memkv.New(), set, nil, settings)
 	token, edge, err := origin.Engine.Register.CreateEdge(t.Context(), register.Caller{}, "edge", []string{origin.App})
@@ -55,17 +55,17 @@ func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	}
 	w := *origin
 	w.IDs.Counter = NewCounter(1 << 40)
-	c := &Copy{World: &w, Origin: origin, Kept: true, SyncStatus: api.SyncStatus{Origin: "https://origin.test", Phase: "current"}}
-	w.options.App, w.options.Copies, w.options.Rand = w.App, c.syncStatus, &w.IDs
+	c := &Replica{World: &w, Origin: origin, HasStatus: true, SyncStatus: api.SyncStatus{Origin: "https://origin.test", Phase: "current"}}
+	w.options.App, w.options.SyncStatus, w.options.Rand = w.App, c.syncStatus, &w.IDs
 	w.options.Thumbnails = settings["thumbnails"] != ""
 	c.Open(t, store)
 	return c
 }
 
 // Partition returns the replica's partition.
-func (c *Copy) Partition(t testing.TB) *partition.Copy {
+func (c *Replica) Partition(t testing.TB) *partition.Replica {
 	t.Helper()
-	p, err := c.Engine.Copy(c.App)
+	p, err := c.Engine.Replica(c.App)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +82,9 @@ func originOf(t testing.TB, w *World) *partition.Origin {
 }
 
 // syncStatus implements Copies of [core.Options].
-func (c *Copy) syncStatus(app string) (api.SyncStatus, bool) {
-	p, err := c.Engine.Copy(app)
-	if err != nil || !c.Kept {
+func (c *Replica) syncStatus(app string) (api.SyncStatus, bool) {
+	p, err := c.Engine.Replica(app)
+	if err != nil || !c.HasStatus {
 		return api.SyncStatus{}, false
 	}
 	s := c.SyncStatus
@@ -94,9 +94,9 @@ func (c *Copy) syncStatus(app string) (api.SyncStatus, bool) {
 }
 
 // Push sends the pending operations of the replica to the origin.
-func (c *Copy) Push(t testing.TB) { c.push(t, nil) }
+func (c *Replica) Push(t testing.TB) { c.push(t, nil) }
 
-func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
+func (c *Replica) push(t testing.TB, also func(*kv.Batch)) {
 	t.Helper()
 	var ops []log.Op
 	err := c.Partition(t).Pending(c.pushed, func(at uint64, op log.Op) bool {
@@ -112,9 +112,9 @@ func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
 }
 
 // Pull sends the entries of the origin's log after the replica's cursor to the replica.
-func (c *Copy) Pull(t testing.TB) { c.pull(t, nil) }
+func (c *Replica) Pull(t testing.TB) { c.pull(t, nil) }
 
-func (c *Copy) pull(t testing.TB, also func(*kv.Batch)) {
+func (c *Replica) pull(t testing.TB, also func(*kv.Batch)) {
 	t.Helper()
 	if err := c.tryPull(t, also); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func (c *Copy) pull(t testing.TB, also func(*kv.Batch)) {
 }
 
 // TryPull pulls like a replica that gets many derived records: it stores them before the entries. It returns the error of the entries.
-func (c *Copy) TryPull(t testing.TB) error {
+func (c *Replica) TryPull(t testing.TB) error {
 	t.Helper()
 	p := c.Partition(t)
 	at := p.Cursor()
@@ -135,7 +135,7 @@ func (c *Copy) TryPull(t testing.TB) error {
 	return c.tryPull(t, r.Attach)
 }
 
-func (c *Copy) tryPull(t testing.TB, also func(*kv.Batch)) error {
+func (c *Replica) tryPull(t testing.TB, also func(*kv.Batch)) error {
 	t.Helper()
 	from, origin := c.Partition(t), originOf(t, c.Origin).Log()
 	at := from.Cursor()
@@ -158,7 +158,7 @@ func (c *Copy) tryPull(t testing.TB, also func(*kv.Batch)) error {
 }
 
 // Sync pushes and pulls, with the derived records and the objects that operations need.
-func (c *Copy) Sync(t testing.TB) {
+func (c *Replica) Sync(t testing.TB) {
 	t.Helper()
 	c.push(t, func(b *kv.Batch) { carry(t, c.World, b) })
 	c.pull(t, func(b *kv.Batch) { carry(t, c.Origin, b) })
@@ -197,11 +197,11 @@ func carry(t testing.TB, w *World, b *kv.Batch) {
 	}
 }
 
-// NewCopyServer is [NewServer] for a replica. Before a request that reads, the replica sends its writes to the origin. The replica and the
+// NewReplicaServer is [NewServer] for a replica. Before a request that reads, the replica sends its writes to the origin. The replica and the
 // origin must answer a GET with the same bytes. A step runs the background work of both.
-func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) Server {
+func NewReplicaServer(t testing.TB, set *predict.Set, settings map[string]string) Server {
 	t.Helper()
-	c := NewCopy(t, set, settings)
+	c := NewReplica(t, set, settings)
 	c.Sync(t)
 	w := NewWorld(t, memkv.New(), set, nil, settings)
 	originOf(t, w)
@@ -234,7 +234,7 @@ func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) S
 }
 
 // Restart opens the replica again on the content of its store.
-func (c *Copy) Restart(t testing.TB) {
+func (c *Replica) Restart(t testing.TB) {
 	t.Helper()
 	if err := c.Engine.Close(); err != nil {
 		t.Fatal(err)

@@ -27,34 +27,34 @@ type SyncStatus struct {
 
 // Phases of a replica.
 const (
-	unkept = "stopped" // nothing synchronizes it now
-	inSync = "current"
+	stopped = "stopped" // nothing synchronizes it now
+	inSync  = "current"
 )
 
-// errNoCopy is the error for an application that is not a replica.
-var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
+// errNotReplica is the error for an application that is not a replica.
+var errNotReplica = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
-// Replica returns the application's replica and sync status. If it is not a replica, the error is errNoCopy.
-func (x *Call) Replica() (*partition.Copy, SyncStatus, error) {
-	p := x.App.Copy
+// Replica returns the application's replica and sync status. If it is not a replica, the error is errNotReplica.
+func (x *Call) Replica() (*partition.Replica, SyncStatus, error) {
+	p := x.App.Replica
 	if p == nil {
-		return nil, SyncStatus{}, errNoCopy
+		return nil, SyncStatus{}, errNotReplica
 	}
-	if x.Host.Copies != nil {
-		if s, ok := x.Host.Copies(x.App.ID); ok {
+	if x.Host.SyncStatus != nil {
+		if s, ok := x.Host.SyncStatus(x.App.ID); ok {
 			return p, s, nil
 		}
 	}
 	_, confirmed := p.Outbox()
-	return p, SyncStatus{Phase: unkept, Head: p.Cursor().Seq, Accepted: confirmed, Folded: confirmed}, nil
+	return p, SyncStatus{Phase: stopped, Head: p.Cursor().Seq, Accepted: confirmed, Folded: confirmed}, nil
 }
 
 // Absent rejects a deletion of ids that a replica does not know and that its origin may have, since the origin would then
 // keep them. It returns nil if the replica is in sync, and for ids that the replica knows to be deleted: a caller may repeat a call.
 func (x *Call) Absent(kind error, ids []string) error {
 	p, s, err := x.Replica()
-	if errors.Is(err, errNoCopy) || err == nil && (len(ids) == 0 || s.Phase == inSync) {
+	if errors.Is(err, errNotReplica) || err == nil && (len(ids) == 0 || s.Phase == inSync) {
 		return nil
 	}
 	var all bool // an operation of the replica deletes all of them
@@ -74,7 +74,7 @@ func (x *Call) Absent(kind error, ids []string) error {
 	}
 	deleted := map[string]bool{}
 	for _, body := range deletions {
-		id, failed := p.NameOf(body)
+		id, failed := p.SubjectID(body)
 		err = errors.Join(err, failed)
 		deleted[id] = true
 	}

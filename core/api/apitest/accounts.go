@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// People are the accounts of a world in memory: anna and bert, with the emails anna@example.com and bert@example.com, and the
+// Accounts are the accounts of a world in memory: anna and bert, with the emails anna@example.com and bert@example.com, and the
 // passwords "anna's password" and "bert's password". Sessions are numbered: "session-1".
-type People struct {
+type Accounts struct {
 	mu       sync.Mutex
 	Calls    map[string]int64  // calls left, by account id; unlimited for other accounts
 	Spent    []api.CountedCall // all counted calls
@@ -27,7 +27,7 @@ type People struct {
 }
 
 // Login implements [api.Accounts]. It rejects the remote "throttled" with a RateError.
-func (p *People) Login(_ context.Context, email, password, remote string) (session, account string, err error) {
+func (p *Accounts) Login(_ context.Context, email, password, remote string) (session, account string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	account, _ = strings.CutSuffix(email, "@example.com")
@@ -42,7 +42,7 @@ func (p *People) Login(_ context.Context, email, password, remote string) (sessi
 }
 
 // Session implements [api.Accounts].
-func (p *People) Session(_ context.Context, session string) (account string, err error) {
+func (p *Accounts) Session(_ context.Context, session string) (account string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	number, _ := strings.CutPrefix(session, "session-")
@@ -54,20 +54,20 @@ func (p *People) Session(_ context.Context, session string) (account string, err
 }
 
 // CheckSession implements [api.Accounts]. The id of a session is its token.
-func (p *People) CheckSession(ctx context.Context, id string) error {
+func (p *Accounts) CheckSession(ctx context.Context, id string) error {
 	_, err := p.Session(ctx, id)
 	return err
 }
 
 // EndSessions ends all sessions.
-func (p *People) EndSessions() {
+func (p *Accounts) EndSessions() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.sessions)
 }
 
 // Spend implements [api.Calls].
-func (p *People) Spend(_ context.Context, c api.CountedCall) (left int64, err error) {
+func (p *Accounts) Spend(_ context.Context, c api.CountedCall) (left int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, limited := p.Calls[c.Account]
@@ -85,14 +85,14 @@ func (p *People) Spend(_ context.Context, c api.CountedCall) (left int64, err er
 }
 
 // StorageLimits implements [api.Storage].
-func (p *People) StorageLimits(account string) (api.StorageLimits, error) {
+func (p *Accounts) StorageLimits(account string) (api.StorageLimits, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.Storage[account], nil
 }
 
-// KeepPicture implements [api.Storage].
-func (p *People) KeepPicture(account string, bytes int64, _ time.Duration) (fits bool, err error) {
+// CountPicture implements [api.Storage].
+func (p *Accounts) CountPicture(account string, bytes int64, _ time.Duration) (fits bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.Kept == nil {
@@ -105,8 +105,8 @@ func (p *People) KeepPicture(account string, bytes int64, _ time.Duration) (fits
 	return true, nil
 }
 
-// Mint issues numbered tokens, "access-token-1", that live for 15 minutes.
-type Mint struct {
+// Tokens issues numbered tokens, "access-token-1", that live for 15 minutes.
+type Tokens struct {
 	now    func() time.Time
 	issued []issuedToken
 }
@@ -120,13 +120,13 @@ type issuedToken struct {
 const tokenLife = 15 * time.Minute
 
 // Issue implements [api.Tokens].
-func (m *Mint) Issue(c auth.Claims) (token string, life time.Duration, err error) {
+func (m *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err error) {
 	m.issued = append(m.issued, issuedToken{c, m.now().Add(tokenLife)})
 	return fmt.Sprintf("access-token-%d", len(m.issued)), tokenLife, nil
 }
 
 // Read implements [api.Tokens].
-func (m *Mint) Read(token string) (auth.Claims, error) {
+func (m *Tokens) Read(token string) (auth.Claims, error) {
 	number, ok := strings.CutPrefix(token, "access-token-")
 	n, err := strconv.Atoi(number)
 	switch {

@@ -27,9 +27,9 @@ func (e *Engine) Origin(app string) (*partition.Origin, error) {
 	return find(e, app, func(a *application) *partition.Origin { return a.Origin })
 }
 
-// Copy is [Engine.Partition] for a replica. For an application with its own log the error is partition.ErrKind.
-func (e *Engine) Copy(app string) (*partition.Copy, error) {
-	return find(e, app, func(a *application) *partition.Copy { return a.Copy })
+// Replica is [Engine.Partition] for a replica. For an application with its own log the error is partition.ErrKind.
+func (e *Engine) Replica(app string) (*partition.Replica, error) {
+	return find(e, app, func(a *application) *partition.Replica { return a.Copy })
 }
 
 func find[P any](e *Engine, app string, of func(*application) *P) (*P, error) {
@@ -51,7 +51,7 @@ func (e *Engine) Reopen() error {
 	opening, err := e.Register.Reopen()
 	for _, app := range e.apps.open {
 		if err == nil && app.Origin != nil {
-			app.Origin.Draw(opening)
+			app.Origin.SetOpening(opening)
 		}
 	}
 	return err
@@ -63,8 +63,8 @@ func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, 
 	return e.service.Identify(ctx, r)
 }
 
-// Serving returns the base of the network that serves the application in r.
-func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
+// ServingBase returns the base of the network that serves the application in r.
+func (e *Engine) ServingBase(r catalog.Reader) ([32]byte, error) { return e.service.ServingBase(r) }
 
 // ReceivedJob returns the job to analyse a picture of another host's input. The picture's bytes are in the blobs, and this node derives
 // its data again. The result is for [Engine.ReceivedOutcome] and holds the picture until its release.

@@ -1,10 +1,10 @@
-// Package copy has the calls about a replica of an application: its distance from its origin, its operations that wait for
+// Package replica has the calls about a replica of an application: its distance from its origin, its operations that wait for
 // the origin, and its operations that the log accepted with another result or not at all. Only the replica has this data, so an origin
 // answers these calls like unknown paths.
 //
 //	submitted ──▶ queued ──push──▶ sent ──origin's log──▶ confirmed
 //	              └──── outbox ───────┘                       └──▶ conflicts, until they are dismissed
-package copy
+package replica
 
 import (
 	"fmt"
@@ -43,21 +43,21 @@ func Status(x *call.Call) error {
 	issued, _ := p.Outbox()
 	cursor := p.Cursor().Seq
 	return x.OK(func(w *jsonio.Writer) {
-		w.Begin("copy")
-		show.Member(w, "app_id", x.App.ID)
-		show.Member(w, "origin", s.Origin)
-		show.Member(w, "phase", s.Phase)
-		show.Count(w, "cursor", cursor)
-		show.Count(w, "head", max(s.Head, cursor))
-		show.Moment(w, "contact", s.Contact)
-		show.Moment(w, "as_of", s.AsOf)
-		show.Count(w, "queued", issued-min(s.Accepted, issued))
-		show.Count(w, "sent", s.Accepted-min(s.Folded, s.Accepted))
-		show.Count(w, "conflicts", conflicts)
-		show.Member(w, "denied", s.Denied)
-		show.Member(w, "problem", s.Problem)
-		show.Member(w, "limit", s.Limit)
-		show.Moment(w, "retry", s.Retry)
+		w.ObjectMember("copy")
+		show.WriteText(w, "app_id", x.App.ID)
+		show.WriteText(w, "origin", s.Origin)
+		show.WriteText(w, "phase", s.Phase)
+		show.WriteInt(w, "cursor", cursor)
+		show.WriteInt(w, "head", max(s.Head, cursor))
+		show.WriteTime(w, "contact", s.Contact)
+		show.WriteTime(w, "as_of", s.AsOf)
+		show.WriteInt(w, "queued", issued-min(s.Accepted, issued))
+		show.WriteInt(w, "sent", s.Accepted-min(s.Folded, s.Accepted))
+		show.WriteInt(w, "conflicts", conflicts)
+		show.WriteText(w, "denied", s.Denied)
+		show.WriteText(w, "problem", s.Problem)
+		show.WriteText(w, "limit", s.Limit)
+		show.WriteTime(w, "retry", s.Retry)
 		w.End('}')
 	})
 }
@@ -80,7 +80,7 @@ func Outbox(x *call.Call) error {
 			skipped--
 			return true
 		}
-		show.WeighOp(x, &op)
+		show.ReserveOp(x, &op)
 		ops, sent[op.Dot] = append(ops, op), at <= s.Accepted
 		return int64(len(ops)) < page.Size
 	})
@@ -101,7 +101,7 @@ func Outbox(x *call.Call) error {
 			if sent[ops[i].Dot] {
 				state = "sent"
 			}
-			show.Member(w, "state", state)
+			show.WriteText(w, "state", state)
 		})
 	})
 }
@@ -121,7 +121,7 @@ func Conflicts(x *call.Call) error {
 	at, from := int64(0), (page.Number-1)*page.Size
 	err = p.Conflicts(func(c partition.Conflict) bool {
 		if at >= from {
-			show.WeighOp(x, &c.Op)
+			show.ReserveOp(x, &c.Op)
 			rows = append(rows, c)
 		}
 		at++
@@ -139,18 +139,18 @@ func Conflicts(x *call.Call) error {
 		}
 		_, err := p.Conflict(partition.Subject(rows[i].Op.Body))
 		orphans[i] = err == nil
-		if err := call.Unless(err, nil); err != nil {
+		if err := call.ReplaceNotFound(err, nil); err != nil {
 			return err
 		}
 	}
 	return x.OK(func(w *jsonio.Writer) {
 		w.Objects("conflicts", len(rows), func(i int) {
 			c := &rows[i]
-			show.Member(w, "id", conflictID(c.Op.Dot))
+			show.WriteText(w, "id", conflictID(c.Op.Dot))
 			opWriter.Write(w, &c.Op)
-			show.Member(w, "verdict", c.Verdict.Code.String())
-			show.Member(w, "reason", reason(c, orphans[i]))
-			show.Count(w, "position", c.Seq)
+			show.WriteText(w, "verdict", c.Verdict.Code.String())
+			show.WriteText(w, "reason", reason(c, orphans[i]))
+			show.WriteInt(w, "position", c.Seq)
 		})
 	})
 }
@@ -164,10 +164,10 @@ func Dismiss(x *call.Call) error {
 	id := x.IDs["conflict_id"]
 	dot, ok := parseConflictID(id)
 	if !ok {
-		return call.Unknown("conflict_id", id)
+		return call.UnknownIDError("conflict_id", id)
 	}
 	if _, err := p.Conflict(dot); err != nil {
-		return call.Unless(err, call.Unknown("conflict_id", id))
+		return call.ReplaceNotFound(err, call.UnknownIDError("conflict_id", id))
 	}
 	if err := p.Dismiss(dot); err != nil {
 		return err
