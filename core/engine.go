@@ -157,7 +157,7 @@ func (e *Engine) Models(base [32]byte) *predict.Set {
 	return e.models
 }
 
-// Begin starts a request; see [api.Call]. On a closed engine the call is done, and refused.
+// Begin starts a request; see [api.Exchange]. On a closed engine the call is done, and refused.
 func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	if e.closed.Load() {
 		return api.RespondWith(e.service.Refuse(r, fmt.Errorf("%w: the server is stopping", api.ErrBusy)))

@@ -121,7 +121,7 @@ func read(from fs.FS, name string) (f *static.File, err error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if strings.HasPrefix(name, "assets/") {
-		f.Cache = static.Forever
+		f.Cache = static.Immutable
 	}
 	return f, nil
 }
@@ -139,7 +139,7 @@ func (p *Pages) Serve(_ context.Context, r *api.Request) api.Response {
 	}
 	switch drawn := draws(r.Path); {
 	case p.page == nil && (drawn || reads(r)):
-		return absent(static.File{Body: []byte(missing), Kind: static.KindOf(".txt"), Cache: static.Ask}, r)
+		return absent(static.File{Body: []byte(missing), ContentType: static.ContentTypeOf(".txt"), Cache: static.Revalidate}, r)
 	case drawn:
 		return p.page.Answer(r, guard(r)...)
 	case reads(r):

@@ -22,7 +22,7 @@ func admit(x *call.Call, r *call.Request, has func(*call.Call) bool) error {
 	case credential == auth.OfNobody || credential == auth.OfClient:
 		return nil // their handlers check the credentials
 	case r.App != "":
-		return vouch(x, r.App)
+		return admitVouched(x, r.App)
 	}
 	if err := identify(x, r); err != nil {
 		return err
@@ -44,7 +44,7 @@ func admit(x *call.Call, r *call.Request, has func(*call.Call) bool) error {
 
 // permit checks whether an identified caller may use the route.
 func permit(x *call.Call) error {
-	if err := arrive(x); err != nil {
+	if err := checkApplication(x); err != nil {
 		return err
 	}
 	return x.Route.Need.Check(x.Principal.Scopes)
@@ -77,8 +77,8 @@ func pageReads(x *call.Call) bool {
 	return x.Principal.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
 }
 
-// arrive compares the path with the credential. For another application it returns the same error as for a missing one.
-func arrive(x *call.Call) error {
+// checkApplication compares the path with the credential. For another application it returns the same error as for a missing one.
+func checkApplication(x *call.Call) error {
 	if x.Route.Need.Credential == auth.OfAccount {
 		switch user := x.IDs["user_id"]; {
 		case x.Principal.Account == "":
@@ -97,8 +97,8 @@ func arrive(x *call.Call) error {
 	return nil
 }
 
-// vouch admits a request that the host has authenticated as a request of the application's owner.
-func vouch(x *call.Call, app string) error {
+// admitVouched admits a request that the host has authenticated as a request of the application's owner.
+func admitVouched(x *call.Call, app string) error {
 	if x.Route.Need.Credential == auth.OfAccount {
 		return auth.ErrSession
 	}

@@ -59,7 +59,7 @@ func TestRecordWithoutFingerprint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Print = nil
+	d.Fingerprint = nil
 	if err := p.AddDerived([]log.Dot{in.Dot}, func(b kv.Writer, _ []catalog.Input) { catalog.PutDerived(b, app, h.Base, in.Blob, in.Crop, d) }); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Identify returns the caller of a request, by the same rules as every call, and the expiry of its credential; zero: none. Handlers that a
 // host mounts next to /v2 use it. It does not count the call or limit its rate. The principal always
-// has an application. It returns errors of credentials, [ErrWhichApp] and errors of the store.
+// has an application. It returns errors of credentials, [call.ErrWhichApp] and errors of the store.
 func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {
 		app, err := s.host.Apps.Open(r.App)

@@ -236,8 +236,8 @@ func Wipe(tx *kv.Overlay, app AppID) {
 	w := Write(tx, app)
 	w.deleteTables(stateTables[:])
 	w.deleteTables([]byte{tableUndo})
-	w.oweAll()
-	w.oweObjects()
+	w.scheduleFullCleanup()
+	w.scheduleObjectCleanup()
 }
 
 // ScheduleDerivedCleanup marks unreferenced derived records and objects for cleanup.

@@ -32,11 +32,11 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 //
 //field:fields get
 type DerivedContent struct {
-	Embedding []byte    `wire:"1"` // predict.EmbeddingBytes
-	Values    []byte    `wire:"2"` // values of the general model's concepts, in its order: little-endian float32
-	Print     []byte    `wire:"4"` // see [DerivedData]
-	Read      uint32    `wire:"5"` // see [DerivedData]
-	Taken     exif.Time `wire:"6"`
+	Embedding   []byte    `wire:"1"` // predict.EmbeddingBytes
+	Values      []byte    `wire:"2"` // values of the general model's concepts, in its order: little-endian float32
+	Fingerprint []byte    `wire:"4"` // see [DerivedData]
+	Read        uint32    `wire:"5"` // see [DerivedData]
+	Taken       exif.Time `wire:"6"`
 }
 
 // picturesAtOnce is the maximum number of inputs whose pictures EachDerived has in memory.

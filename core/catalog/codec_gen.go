@@ -369,7 +369,7 @@ func putDerivedData(e *field.Encoder, x *DerivedData) {
 	e.Raw(1, x.Embedding)
 	putFloats(e, 2, x.Values)
 	e.Hash(3, x.Thumb[:])
-	e.Raw(4, x.Print)
+	e.Raw(4, x.Fingerprint)
 	e.Uint(5, uint64(x.Read))
 	if x.Taken != (exif.Time{}) {
 		at := e.Open(6)
@@ -867,7 +867,7 @@ func getDerivedContent(d *field.Decoder, x *DerivedContent) {
 		case 2:
 			x.Values = d.Raw()
 		case 4:
-			x.Print = d.Raw()
+			x.Fingerprint = d.Raw()
 		case 5:
 			x.Read = d.Uint32()
 		case 6:
@@ -889,7 +889,7 @@ func getDerivedData(d *field.Decoder, x *DerivedData) {
 		case 3:
 			d.Hash(x.Thumb[:])
 		case 4:
-			x.Print = d.Raw()
+			x.Fingerprint = d.Raw()
 		case 5:
 			x.Read = d.Uint32()
 		case 6:

@@ -79,7 +79,7 @@ func (w *Writer) DeleteApp(a *App, seq uint64) error {
 	}
 	w.tx.Delete(w.app.stringKey(tableKeyApp, a.ID))
 	w.tx.Put(w.app.stringKey(tableAppGone, a.ID), appendUint64(nil, seq))
-	owePurge(w.tx, id, a.Seq)
+	schedulePurge(w.tx, id, a.Seq)
 	return nil
 }
 

@@ -22,14 +22,14 @@ func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (D
 	return lookup(r, derivedKey(r.app, base, picture, crop), "derived record of picture", picture, decodeDerivedData)
 }
 
-// Print returns the fingerprint of an input's picture and crop. It is empty if the record has none.
-func (r Reader) Print(base [32]byte, in *Input) ([]byte, error) {
+// Fingerprint returns the fingerprint of an input's picture and crop. It is empty if the record has none.
+func (r Reader) Fingerprint(base [32]byte, in *Input) ([]byte, error) {
 	v, err := r.DerivedRecord(base, in.Blob, in.Crop)
 	if err != nil {
 		return nil, err
 	}
 	x, err := decodeMade(v)
-	return x.Print, err
+	return x.Fingerprint, err
 }
 
 // Taken returns the time that the file of an input's picture has. isDue reports whether an older release made the derived record, which did

@@ -22,7 +22,7 @@ type Purge struct {
 	from []byte // key at which the search for public names continues; empty: at the start
 }
 
-func owePurge(b kv.Writer, app AppID, seq uint64) {
+func schedulePurge(b kv.Writer, app AppID, seq uint64) {
 	p := Purge{App: app, Seq: seq}
 	b.Put(p.key(), p.encode())
 }

@@ -215,13 +215,13 @@ type Counts struct {
 //
 //field:message derived record
 type DerivedData struct {
-	Embedding []byte    `wire:"1"`             // predict.EmbeddingBytes
-	Values    []float32 `wire:"2,func=Floats"` // values of the general model's concepts, in the model's order
-	Thumb     blob.Hash `wire:"3"`             // hash of the 320 px JPEG; zero if there is no thumbnail
-	Print     []byte    `wire:"4"`             // fingerprint of that JPEG, see search.Fingerprint; empty in records of older releases
-	Read      uint32    `wire:"5"`             // exif.Version that has read Taken; 0 in records of older releases
-	Taken     exif.Time `wire:"6"`             // time that the picture's file has
-	Extra     Extra     `wire:"*"`
+	Embedding   []byte    `wire:"1"`             // predict.EmbeddingBytes
+	Values      []float32 `wire:"2,func=Floats"` // values of the general model's concepts, in the model's order
+	Thumb       blob.Hash `wire:"3"`             // hash of the 320 px JPEG; zero if there is no thumbnail
+	Fingerprint []byte    `wire:"4"`             // fingerprint of that JPEG, see search.Fingerprint; empty in records of older releases
+	Read        uint32    `wire:"5"`             // exif.Version that has read Taken; 0 in records of older releases
+	Taken       exif.Time `wire:"6"`             // time that the picture's file has
+	Extra       Extra     `wire:"*"`
 }
 
 // Meta is an input's metadata: the newest write of each path, ordered by path. A write to

@@ -20,7 +20,9 @@ const (
 	tidyPurge   = 'P' // then app, in the control partition: all that a deleted application held, see Purge
 )
 
-func (w *Writer) oweDerived(in *Input) { SchedulePictureCleanup(w.tx, w.app, in.Blob, in.Crop) }
+func (w *Writer) scheduleDerivedCleanup(in *Input) {
+	SchedulePictureCleanup(w.tx, w.app, in.Blob, in.Crop)
+}
 
 // SchedulePictureCleanup schedules the deletion of records derived from a picture and a crop. Tidy keeps them if an input has the picture and the crop.
 func SchedulePictureCleanup(w kv.Writer, app AppID, picture blob.Hash, crop raster.Crop) {
@@ -31,14 +33,14 @@ func SchedulePictureCleanup(w kv.Writer, app AppID, picture blob.Hash, crop rast
 // ScheduleObjectCleanup schedules the deletion of the objects that no version names.
 func ScheduleObjectCleanup(w kv.Writer, app AppID) { w.Put(app.TidyKey(string(tidyObjects)), nil) }
 
-func (w *Writer) oweAll() {
+func (w *Writer) scheduleFullCleanup() {
 	single := w.app.TidyKey(string(tidyPicture))
 	kv.DeletePrefix(w.tx, single)
 	w.tx.Put(w.app.TidyKey(string(tidyDerived)), nil)
 	w.tx.Put(w.app.TidyKey(string(tidyHosted)), nil)
 }
 
-func (w *Writer) oweObjects() { ScheduleObjectCleanup(w.tx, w.app) }
+func (w *Writer) scheduleObjectCleanup() { ScheduleObjectCleanup(w.tx, w.app) }
 
 // ScheduleBaseCleanup schedules the deletion of the derived records of a network.
 func ScheduleBaseCleanup(b kv.Writer, app AppID, base [32]byte) {
@@ -63,7 +65,7 @@ func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
 		if err != nil || t.left <= 0 {
 			return true, err
 		}
-		err = t.pay(d.key, d.key[len(prefix):], d.value)
+		err = t.run(d.key, d.key[len(prefix):], d.value)
 	}
 	return t.more, err
 }
@@ -76,7 +78,7 @@ type tidier struct {
 	more bool // more is scheduled
 }
 
-func (t *tidier) pay(key, cleanup, value []byte) error {
+func (t *tidier) run(key, cleanup, value []byte) error {
 	table := t.app.key(tableDerived, 0)
 	switch cleanup[0] {
 	case tidyPicture:

@@ -142,7 +142,7 @@ func (w *Writer) DeleteInput(in *Input) error {
 	w.tx.Delete(w.app.dotKey(tableInputDot, in.Dot, 0))
 	if !in.Blob.IsZero() {
 		w.tx.Delete(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...))
-		w.oweDerived(in)
+		w.scheduleDerivedCleanup(in)
 	}
 	if in.Code == InputPending {
 		w.tx.Delete(w.app.uint32Key(tablePending, in.Ord))
@@ -159,7 +159,7 @@ var inputTables = [...]byte{tableInput, tableInputID, tableInputDot, tableURL, t
 // DeleteInputs removes all inputs, at a cost that does not depend on their number.
 func (w *Writer) DeleteInputs() {
 	w.deleteTables(inputTables[:])
-	w.oweAll()
+	w.scheduleFullCleanup()
 }
 
 func (w *Writer) deleteTables(tables []byte) {
@@ -206,7 +206,7 @@ var modelTables = [...]byte{tableModel, tableModelSeq, tableModelDot, tableVersi
 // DeleteModels removes all models and versions.
 func (w *Writer) DeleteModels() {
 	w.deleteTables(modelTables[:])
-	w.oweObjects()
+	w.scheduleObjectCleanup()
 }
 
 // PutVersion writes a version of a live model. For a version at 21103 it also writes the entry of appendRequest.
@@ -238,7 +238,7 @@ func (w *Writer) DeleteVersion(v *Version) {
 		w.tx.Delete(w.app.uint64Key(tableTraining, v.Seq))
 	}
 	if !v.Manifest.IsZero() {
-		w.oweObjects()
+		w.scheduleObjectCleanup()
 	}
 }
 

@@ -112,7 +112,7 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	f.e, f.stamp = e, e.Op.Stamp()
 	f.h.Seq = e.Seq
 	f.h.Clock = max(f.h.Clock, e.Op.At)
-	v, err := f.meet()
+	v, err := f.recordName()
 	if err == nil && v.Code == 0 {
 		v, err = f.body()
 	}

@@ -58,7 +58,7 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 		return Verdict{Code: Refused, Detail: "quota: ordinals"}, nil
 	}
 	for i := range replaced {
-		if err := f.kill(&replaced[i]); err != nil {
+		if err := f.deleteInput(&replaced[i]); err != nil {
 			return Verdict{}, err
 		}
 	}
@@ -195,8 +195,8 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	return in, nil
 }
 
-// kill deletes an incarnation for ever.
-func (f *Fold) kill(in *catalog.Input) error {
+// deleteInput deletes an incarnation for ever.
+func (f *Fold) deleteInput(in *catalog.Input) error {
 	f.count(in.Code, math.MaxUint64) // one less
 	f.changed(Change{Before: in})
 	return f.w.DeleteInput(in)
@@ -368,7 +368,7 @@ func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
 	if err != nil {
 		return f.deleteMissing(b.Input, err)
 	}
-	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)
+	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.deleteInput(&in)
 }
 
 func (f *Fold) inputDeleteAll(b *log.InputDeleteAll) (Verdict, error) {

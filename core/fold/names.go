@@ -36,8 +36,8 @@ func (f *Fold) putNames() {
 	}
 }
 
-// meet records the name of the operation. It returns the verdict on one that has no effect whatever its body is.
-func (f *Fold) meet() (Verdict, error) {
+// recordName records the name of the operation. It returns the verdict on one that has no effect whatever its body is.
+func (f *Fold) recordName() (Verdict, error) {
 	dot := f.e.Op.Dot
 	n, err := f.namesOf(dot.Writer)
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *Fold) deleteAll(b *log.InputDeleteAll) (Verdict, error) {
 	}
 	for i := range inputs {
 		if err == nil {
-			err = f.kill(&inputs[i])
+			err = f.deleteInput(&inputs[i])
 		}
 	}
 	return Verdict{Code: OK}, err

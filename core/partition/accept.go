@@ -108,7 +108,7 @@ func (p *Origin) Names(w log.Writer) (catalog.Names, error) {
 }
 
 // names returns the names of a writer in the log. If this process has not appended any, the state has them, since [OpenOrigin] has folded
-// the whole log. The caller holds appending, and may change the result only for [Origin.hear].
+// the whole log. The caller holds appending, and may change the result only for [Origin.recordAppended].
 func (p *Origin) names(w log.Writer) (*writerNames, error) {
 	p.forgetAppended()
 	if n := p.appended[w]; n != nil {
@@ -144,8 +144,8 @@ func (p *Origin) noteHorizons(ops []log.Op) {
 	}
 }
 
-// hear records appended operations of other writers. The caller holds appending.
-func (p *Origin) hear(ops []log.Op) error {
+// recordAppended records appended operations of other writers. The caller holds appending.
+func (p *Origin) recordAppended(ops []log.Op) error {
 	p.noteHorizons(ops)
 	for i := range ops {
 		dot := ops[i].Dot
@@ -248,7 +248,7 @@ func (p *Origin) admit(o *Offer) (a admission, err error) {
 		p.drop(a.first, a.ticket)
 		return a, err
 	}
-	return a, p.hear(vetted)
+	return a, p.recordAppended(vetted)
 }
 
 // follows checks that the operations continue those that the log has of their writer, or fill a gap between them.

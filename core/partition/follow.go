@@ -42,7 +42,7 @@ func (p *Origin) advance(ctx context.Context) error {
 	if err := p.log.Advance(); err != nil {
 		return err
 	}
-	if err := p.arrivals.meetNext(ctx, next); err != nil {
+	if err := p.arrivals.prepareSwitches(ctx, next); err != nil {
 		return err
 	}
 	if err := p.foldRest(); err != nil {
@@ -60,15 +60,15 @@ type arrivals struct {
 	next uint32 // first input that the next step looks at
 }
 
-// meetNext prepares the index for the switches of the network, starting at an entry.
-func (a *arrivals) meetNext(ctx context.Context, next uint64) error {
+// prepareSwitches prepares the index for the switches of the network, starting at an entry.
+func (a *arrivals) prepareSwitches(ctx context.Context, next uint64) error {
 	if a.p.index == nil || next > a.p.log.Head() {
 		return nil
 	}
 	var met error
 	err := a.p.log.Read(next, func(e log.Entry) bool {
 		if s, is := e.Op.Body.(*log.NetworkSwitch); is {
-			met = a.meet(ctx, s.Base)
+			met = a.prepareSwitch(ctx, s.Base)
 		}
 		return met == nil
 	})
@@ -189,10 +189,10 @@ func (a *arrivals) step(ctx context.Context) (more bool, err error) {
 	return true, errors.Join(ctx.Err(), a.add(dots))
 }
 
-// meet prepares the index for entries that switch the network. Stored inputs first enter the space of that network, if it lacks them and
+// prepareSwitch prepares the index for entries that switch the network. Stored inputs first enter the space of that network, if it lacks them and
 // their derived records are stored. Records that come with the entries enter it in their batch. It returns [fold.ErrNewer] if the index has
 // a space of the present network but none of the next one: the program does not know that network.
-func (a *arrivals) meet(ctx context.Context, base [32]byte) error {
+func (a *arrivals) prepareSwitch(ctx context.Context, base [32]byte) error {
 	p := a.p
 	v := p.View()
 	defer v.Close()

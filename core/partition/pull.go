@@ -40,7 +40,7 @@ func (p *Replica) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 		return nil, err
 	}
 	if base, ok := network(r.Entries); ok && p.index != nil {
-		if err := p.arrivals.meet(ctx, base); err != nil {
+		if err := p.arrivals.prepareSwitch(ctx, base); err != nil {
 			return nil, fmt.Errorf("pull: %w", err)
 		}
 	}

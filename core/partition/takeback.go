@@ -139,7 +139,7 @@ func (p *Origin) takeBack(b *Returned, also func(*kv.Batch)) (last uint64, wait 
 	if _, wait, err = p.log.Append(t.ops, batch); err != nil {
 		return 0, nil, err
 	}
-	return p.log.LastSeq(), wait, p.hear(t.ops)
+	return p.log.LastSeq(), wait, p.recordAppended(t.ops)
 }
 
 // taking sorts the operations of frames into those that the log takes and those that it lists.

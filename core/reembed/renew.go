@@ -274,7 +274,7 @@ func (w *Worker) Serving() bool {
 }
 
 // Trainings returns at most n trainings of current versions of the old network. Call it after all inputs are analysed. A training is not
-// returned again before Trained.
+// returned again before EndRun.
 func (w *Worker) Trainings(now time.Time, n int) ([]*training.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -96,7 +96,7 @@ type AppRecords struct {
 }
 
 // Seq returns the place of the app record in the origin's control log. It returns 0 if the place cannot be read: the origin then sends
-// the record again, and Take returns the error.
+// the record again, and Apply returns the error.
 func (c AppRecords) Seq() uint64 {
 	_, seq, err := c.Of.AppRecordSeq(c.App)
 	if err != nil {
@@ -105,8 +105,8 @@ func (c AppRecords) Seq() uint64 {
 	return seq
 }
 
-// Take applies a newer app record. reason explains why the replica lost the application; empty: it still has it.
-func (c AppRecords) Take(seq uint64, data []byte) (reason string, err error) {
+// Apply applies a newer app record. reason explains why the replica lost the application; empty: it still has it.
+func (c AppRecords) Apply(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		return "", err

@@ -158,15 +158,15 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 // CheckSite returns a site if secret is its secret. It refuses the sites of edges, which sign instead. It accepts a site whose lease has
 // ended. Errors: ErrNoSite and the store's.
 func (r *Register) CheckSite(site log.Writer, secret string) (catalog.Site, error) {
-	s, err := r.EdgeSite(site)
+	s, err := r.Site(site)
 	if err == nil && (s.Edge != "" || !auth.Same(auth.HashKey(secret), s.Secret)) {
 		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
 	}
 	return s, err
 }
 
-// EdgeSite returns a site without checking a secret. It may be an edge's. Errors: ErrNoSite and the store's.
-func (r *Register) EdgeSite(site log.Writer) (catalog.Site, error) {
+// Site returns a site without checking a secret. It may be an edge's. Errors: ErrNoSite and the store's.
+func (r *Register) Site(site log.Writer) (catalog.Site, error) {
 	s, err := r.Reader().Site(site)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %d", ErrNoSite, site)

@@ -134,7 +134,7 @@ func (k *kin) fingerprint(in *catalog.Input) (*fingerprint, error) {
 	if err := k.ctx.Err(); err != nil {
 		return nil, err
 	}
-	fingerprint, err := k.r.Print(k.v.Base(), in)
+	fingerprint, err := k.r.Fingerprint(k.v.Base(), in)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}

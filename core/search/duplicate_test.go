@@ -108,7 +108,7 @@ func plant(t *testing.T, w *indextest.World, n int) []plantedInput {
 			hash := blob.Sum([]byte{byte(file), byte(file >> 8)})
 			thumb := thumbnail(t, picture, 128+64*w.Rand.IntN(3), 60+w.Rand.IntN(40))
 			var err error
-			if d.Print, err = search.Fingerprint(decoder, thumb); err != nil {
+			if d.Fingerprint, err = search.Fingerprint(decoder, thumb); err != nil {
 				t.Fatal(err)
 			}
 			for range 1 + w.Rand.IntN(4)/3 {

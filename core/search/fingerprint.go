@@ -13,13 +13,13 @@ import (
 // Measured on 502 photographs: the correlation is 0.98 or more for 1,253 of 1,255 copies (JPEG of quality 10, 40 and 75, half
 // and a fifth of the size) and for none of 1,506 crops and mirror images. It is at most 0.93 for 125,751 pairs of different photographs.
 const (
-	printSide  = 8
-	cells      = 3 * printSide * printSide
-	printBytes = 4 + cells
+	fingerprintSide  = 8
+	cells            = 3 * fingerprintSide * fingerprintSide
+	fingerprintBytes = 4 + cells
 
-	// printDetail is the minimum number of pixels of a thumbnail's short side that count. Half of the pixels in each direction give the means of
+	// fingerprintDetail is the minimum number of pixels of a thumbnail's short side that count. Half of the pixels in each direction give the means of
 	// all within 4 levels, and mostly within 1.
-	printDetail = 112
+	fingerprintDetail = 112
 )
 
 // fingerprint is a decoded fingerprint.
@@ -41,11 +41,11 @@ func Fingerprint(d *raster.Decoder, thumb []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	img, err := d.Decode(thumb, raster.View{Width: printSide, Height: printSide, Detail: printDetail})
+	img, err := d.Decode(thumb, raster.View{Width: fingerprintSide, Height: fingerprintSide, Detail: fingerprintDetail})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, printBytes)
+	out := make([]byte, 0, fingerprintBytes)
 	out = binary.LittleEndian.AppendUint16(out, uint16(info.Width))
 	out = binary.LittleEndian.AppendUint16(out, uint16(info.Height))
 	return append(out, img.Pix...), nil
@@ -53,7 +53,7 @@ func Fingerprint(d *raster.Decoder, thumb []byte) ([]byte, error) {
 
 // decodeFingerprint decodes a fingerprint. It returns nil for bytes of another length.
 func decodeFingerprint(b []byte) *fingerprint {
-	if len(b) != printBytes {
+	if len(b) != fingerprintBytes {
 		return nil
 	}
 	return &fingerprint{

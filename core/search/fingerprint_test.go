@@ -136,16 +136,16 @@ func TestFingerprint(t *testing.T) {
 			t.Fatalf("%v: the shape is %d×%d", size, p.width, p.height)
 		}
 		var sums [cells]int
-		for y := range printSide * size[1] {
-			for x := range printSide * size[0] {
-				at := m.RGBAAt(x/printSide, y/printSide)
+		for y := range fingerprintSide * size[1] {
+			for x := range fingerprintSide * size[0] {
+				at := m.RGBAAt(x/fingerprintSide, y/fingerprintSide)
 				for c, v := range []byte{at.R, at.G, at.B} {
-					sums[3*(y/size[1]*printSide+x/size[0])+c] += int(v)
+					sums[3*(y/size[1]*fingerprintSide+x/size[0])+c] += int(v)
 				}
 			}
 		}
 		for i, sum := range sums {
-			if min(size[0], size[1]) < printSide { // the parts lie between the centres of pixels
+			if min(size[0], size[1]) < fingerprintSide { // the parts lie between the centres of pixels
 				continue
 			}
 			if want := sum / (size[0] * size[1]); int(p.means[i]) < want-4 || int(p.means[i]) > want+4 {
@@ -176,7 +176,7 @@ func TestFingerprintsOfPlainPictures(t *testing.T) {
 	if _, err := Fingerprint(raster.NewDecoder(raster.Limits{}), []byte("no picture")); err == nil {
 		t.Error("no picture has a fingerprint")
 	}
-	if p := decodeFingerprint(make([]byte, printBytes-1)); p != nil {
+	if p := decodeFingerprint(make([]byte, fingerprintBytes-1)); p != nil {
 		t.Errorf("bytes that are no fingerprint are %+v", p)
 	}
 }

@@ -88,7 +88,7 @@ func (f *Fitter) step() error {
 	case f.packed < len(f.rows):
 		f.pack()
 	case f.solving == nil:
-		f.pose()
+		f.addTask()
 	case f.folds != nil:
 		if f.folds.step() {
 			f.finish()
@@ -155,8 +155,8 @@ func (f *Fitter) pack() {
 	}
 }
 
-// pose creates the next task and, after the last one, the batch of all tasks.
-func (f *Fitter) pose() {
+// addTask creates the next task and, after the last one, the batch of all tasks.
+func (f *Fitter) addTask() {
 	var t *task
 	if f.p.Exclusive {
 		cols, sum := f.p.softmaxColumns(f.rows, f.m.n, f.classes)

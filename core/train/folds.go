@@ -73,9 +73,9 @@ func (e *evaluation) begin() {
 	e.values = make([]float32, len(e.f.rows)*len(e.f.p.Concepts))
 }
 
-// pose creates the tasks of the next fold. They continue from the solution of the head's tasks. A concept without a positive outside
+// addFoldTasks creates the tasks of the next fold. They continue from the solution of the head's tasks. A concept without a positive outside
 // the fold has no task.
-func (e *evaluation) pose() {
+func (e *evaluation) addFoldTasks() {
 	f, k := e.f, len(e.tasks)
 	tasks := make([]*task, len(f.tasks))
 	for i, t := range f.tasks {
@@ -194,7 +194,7 @@ func (e *evaluation) step() (done bool) {
 	case e.k < leastFolds:
 		return true
 	case len(e.tasks) < e.k:
-		e.pose()
+		e.addFoldTasks()
 	case e.solving == nil:
 		e.begin()
 	case !e.solving.isFinished():

@@ -161,7 +161,7 @@ func (r *Run) step() error {
 	case r.next < len(r.members):
 		return r.gather()
 	case r.fitter == nil:
-		r.pose()
+		r.newFitter()
 	case r.fitter.Step():
 		if err := r.fitter.Err(); err != nil {
 			return r.cannot(err)
@@ -251,8 +251,8 @@ func (r *Run) learn(m *member, in *catalog.Input, e *predict.Embedding) {
 	r.problem.Examples = append(r.problem.Examples, example)
 }
 
-// pose creates the problem's fitter.
-func (r *Run) pose() {
+// newFitter creates the problem's fitter.
+func (r *Run) newFitter() {
 	r.Close()
 	r.manifest.Digest = r.digest.sum(&r.problem, r.manifest.Base)
 	r.fitter = train.NewFitter(&r.problem)

@@ -148,7 +148,7 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, reportTime)
 	defer stop()
-	o, err := synclink.Greet(ctx, c.options(), &s)
+	o, err := synclink.BeginSession(ctx, c.options(), &s)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 		}
 	}
 	e.fleet = sync.OnceValues(func() (*host.Fleet, error) { return e.start(context.WithoutCancel(ctx), on, tables) })
-	if u.Work {
+	if u.Background {
 		_, err = e.fleet()
 	}
 	return e, err
@@ -105,7 +105,7 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 	o := host.FleetOptions{
 		Runtime: rt,
 		Settings: abi.Settings{
-			PublicURL: strings.TrimRight(on.Settings.PublicURL, "/"), PublicAppID: on.Settings.PublicAppID, KeepPredicted: on.Settings.KeepPredicted,
+			PublicURL: strings.TrimRight(on.Settings.PublicURL, "/"), PublicAppID: on.Settings.PublicAppID, KeepPredicted: on.Settings.PredictedTTL,
 			MaxAnswer: uint64(on.Settings.MaxAnswer),
 		},
 		Rate: on.Settings.Rate, OperatorRate: on.Settings.OperatorRate,
@@ -113,9 +113,9 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 		CollectOrphans: e.Register.ScheduleCollect,
 	}
 	if e.replicas != nil {
-		services.Blobs, services.Register = on.Folder.Blobs, e.replicas
+		services.Blobs, services.AppRecords = on.Folder.Blobs, e.replicas
 		services.Count = e.replicas.count
-		o.Replica, o.Wrote, o.Admit, o.Learn = e.replicas.replica, e.replicas.wrote, e.replicas.admit, e.replicas.learn
+		o.Replica, o.OnWrite, o.Admit, o.UnknownCredential = e.replicas.replica, e.replicas.wrote, e.replicas.admit, e.replicas.learn
 	}
 	o.Services = services
 	f, err := host.NewFleet(o)

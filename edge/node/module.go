@@ -83,5 +83,5 @@ func compile(ctx context.Context, o host.Options, log *slog.Logger, show func(pe
 
 // showCompiling returns a function that shows the progress of compiling the module: a bar on a terminal, elsewhere lines of the log.
 func (n *Node) showCompiling(log *slog.Logger) func(percent int) {
-	return cli.Waiting(n.screen, compilingModule, func(percent int) { log.Info(compilingModule, "percent", percent) })
+	return cli.NewStepProgress(n.screen, compilingModule, func(percent int) { log.Info(compilingModule, "percent", percent) })
 }

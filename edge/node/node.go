@@ -75,7 +75,7 @@ The module is built into the program. It runs in one instance per application, e
 --instance-memory. A module call longer than --call-timeout restarts the process on the same socket.`,
 		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newPrecompile(env)} },
 		Server: server.Options{
-			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closeSignUp, Open: n.openEngine, Mounts: n.mounts,
+			Flags: n.flags, Parse: n.parse, Supervise: n.watch, Accounts: closeSignUp, Open: n.openEngine, Mounts: n.mounts,
 			FirstApp: n.standalone, Started: n.startReplicas, Status: n.status, Unhealthy: n.unhealthy,
 		},
 	}
@@ -126,7 +126,7 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 		}
 		return nil
 	}
-	if n.origin, err = synclink.Address(k.String("origin")); err != nil {
+	if n.origin, err = synclink.ParseAddress(k.String("origin")); err != nil {
 		return server.Usagef("origin: %w", err)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, l
 	}
 	err = supervisor.Run(ctx, supervisor.Options{
 		Program: program, Args: env.Args, Environ: env.Environ(), Stdout: env.Stdout, Stderr: env.Stderr,
-		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: log,
+		Socket: socket, Timeout: n.callTime + graceTime, StartTimeout: startTime, Log: log,
 	})
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
 		return true, server.ExitError(exit.ExitCode()) // of the supervised process

@@ -15,7 +15,7 @@ import (
 
 // mounts returns the pages, which are the same as an origin's, and the interface that reports to them that accounts are at the origin.
 func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
-	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.nameAndOrigin, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
+	own, err := s.Console(console.Options{Edge: &console.Edge{Identity: n.nameAndOrigin, AppOf: n.appOf, KeysAge: n.keysAge, Open: n.demo}})
 	if err != nil {
 		return nil, err
 	}
@@ -24,8 +24,8 @@ func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 		return nil, err
 	}
 	return []httpd.Mount{
-		{Prefix: console.Prefix, Handler: own, Own: true},
-		{Prefix: "", Handler: pages, Own: true, Static: true},
+		{Prefix: console.Prefix, Handler: own, SameOrigin: true},
+		{Prefix: "", Handler: pages, SameOrigin: true, Static: true},
 	}, nil
 }
 

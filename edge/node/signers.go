@@ -18,7 +18,7 @@ func (c *replicaSet) Signer(kid string) (token.Signer, bool) {
 		switch {
 		case issuer == "":
 		case s.Public == nil:
-			s = token.Signer{Public: key[:], Issuer: issuer, May: func(app string) bool { return may[app] }}
+			s = token.Signer{Public: key[:], Issuer: issuer, MayIssue: func(app string) bool { return may[app] }}
 			may[app] = true
 		case s.Issuer == issuer && s.Public.Equal(ed25519.PublicKey(key[:])):
 			may[app] = true

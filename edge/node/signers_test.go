@@ -42,7 +42,7 @@ func TestEdgeKnowsTokenKeys(t *testing.T) {
 			for _, o := range of {
 				want = want || o == app
 			}
-			if s.May(app) != want {
+			if s.MayIssue(app) != want {
 				t.Errorf("%s may issue tokens of %s: %v", kid, app, !want)
 			}
 		}

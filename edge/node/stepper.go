@@ -110,7 +110,7 @@ type firstSync struct {
 
 func (c *replicaSet) newFirstSync(app string) *firstSync {
 	c.log.Info("joined application, fetching its data", "app", app)
-	return &firstSync{c: c, app: app, begun: c.now(), chunk: cli.Waiting(io.Discard, "", func(percent int) {
+	return &firstSync{c: c, app: app, begun: c.now(), chunk: cli.NewStepProgress(io.Discard, "", func(percent int) {
 		c.log.Info("fetching the application's data", "app", app, "percent", percent)
 	})}
 }

@@ -2,7 +2,7 @@
 //
 //	supervisor ── the listening socket, file 3 ──▶ server
 //	   ▲   ◀── READY=1 · WATCHDOG=1 … ──────────── │
-//	   │                                           └ is silent for Within, or ends by itself:
+//	   │                                           └ is silent for Timeout, or ends by itself:
 //	   └ SIGTERM is passed on                        it is killed, and the next one has the same socket
 //
 // It uses the protocols of systemd (sd_notify(3), sd_listen_fds(3)). If systemd watches the server, there is no supervisor. Connections
@@ -36,8 +36,8 @@ type Options struct {
 	Environ        []string
 	Stdout, Stderr io.Writer
 	Socket         Socket        // socket that the server listens on
-	Within         time.Duration // silence after which the supervisor kills the server
-	Start          time.Duration // the same before the server is ready
+	Timeout        time.Duration // silence after which the supervisor kills the server
+	StartTimeout   time.Duration // the same before the server is ready
 	Log            *slog.Logger
 }
 
@@ -133,8 +133,8 @@ func (l *process) start(notices *system.Notices) (*exec.Cmd, error) {
 	defer socket.Close()
 	cmd := exec.Command(l.o.Program, l.o.Args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = l.o.Stdout, l.o.Stderr, []*os.File{socket}
-	cmd.Env = system.Supervise(l.o.Environ, notices, l.o.Within)
-	cmd.SysProcAttr = system.Attributes()
+	cmd.Env = system.Supervise(l.o.Environ, notices, l.o.Timeout)
+	cmd.SysProcAttr = system.ChildAttributes()
 	return cmd, cmd.Start()
 }
 
@@ -147,7 +147,7 @@ func (l *process) watch(ctx context.Context, p *os.Process, texts <-chan string,
 	looks := make(chan struct{}, 1)
 	looking, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
-	go system.Every(looking, l.o.Within/ticks, func(context.Context) {
+	go system.Every(looking, l.o.Timeout/ticks, func(context.Context) {
 		select {
 		case looks <- struct{}{}:
 		default:
@@ -167,7 +167,7 @@ func (l *process) watch(ctx context.Context, p *os.Process, texts <-chan string,
 			case !stopping.IsZero() && system.Now().Sub(stopping) > stopTime:
 				why = fmt.Errorf("the server did not stop within %v", stopTime)
 			case stopping.IsZero() && silent > l.startTimeout():
-				why = fmt.Errorf("%w for %v", errNoHeartbeat, l.o.Within)
+				why = fmt.Errorf("%w for %v", errNoHeartbeat, l.o.Timeout)
 			}
 			if why != nil {
 				_ = p.Kill()
@@ -198,7 +198,7 @@ func (l *process) onNotice(text string) {
 // startTimeout returns the number of checks for which the server may be silent.
 func (l *process) startTimeout() int {
 	if !l.ready {
-		return int(ticks * l.o.Start / l.o.Within)
+		return int(ticks * l.o.StartTimeout / l.o.Timeout)
 	}
 	return ticks
 }

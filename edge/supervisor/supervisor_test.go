@@ -149,7 +149,7 @@ func keep(t *testing.T, lives string, within time.Duration) *runningSupervisor {
 	go func() {
 		k.ended <- Run(ctx, Options{
 			Program: os.Args[0], Args: []string{k.dir}, Environ: append(os.Environ(), asServer+"="+lives),
-			Stdout: k.log, Stderr: k.log, Socket: l.(Socket), Within: within, Start: 20 * time.Second,
+			Stdout: k.log, Stderr: k.log, Socket: l.(Socket), Timeout: within, StartTimeout: 20 * time.Second,
 			Log: slog.New(slog.NewTextHandler(k.log, nil)),
 		})
 		_ = l.Close()

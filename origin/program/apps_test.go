@@ -127,7 +127,7 @@ func TestFirstStartPrintsKeyOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var output strings.Builder
-		if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
+		if err := srv.CreateFirstApp(t.Context(), &output, "sightline"); err != nil {
 			t.Fatal(err)
 		}
 		if (printedKey(output.String()) != "") != (start == 0) {

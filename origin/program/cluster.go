@@ -356,7 +356,7 @@ Exit codes: 0 every node leads or follows; 1 something is wrong; 2 usage error.`
 		var out cluster.Status
 		err := s.Do(ctx, cluster.CommandStatus, struct{}{}, &out)
 		if err == nil && asJSON {
-			err = server.NewJSON(env.Stdout).Encode(out)
+			err = server.NewJSONEncoder(env.Stdout).Encode(out)
 		} else if err == nil {
 			err = printClusterStatus(env, &out)
 		}
@@ -445,7 +445,7 @@ func (o *origin) openCluster(ctx context.Context, env *server.Env, s *server.Set
 			return pictures
 		},
 		Leading: func(ctx context.Context) {
-			if err := s3.NewBundles(store).KeepBundles(o.set.Base(), bundles); err != nil {
+			if err := s3.NewBundles(store).StoreBundles(o.set.Base(), bundles); err != nil {
 				log.Warn("cannot store the network in S3 for later programs", "error", err)
 			}
 			pictures.began(ctx)

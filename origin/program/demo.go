@@ -187,7 +187,7 @@ func (d *demo) start(which int, args ...string) (*exec.Cmd, error) {
 		program = filepath.Join(filepath.Dir(program), "sightline-edge")
 	}
 	cmd := exec.Command(program, args...)
-	cmd.Env, cmd.Stderr, cmd.SysProcAttr = d.env.Environ(), d.env.Stderr, system.Attributes()
+	cmd.Env, cmd.Stderr, cmd.SysProcAttr = d.env.Environ(), d.env.Stderr, system.ChildAttributes()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.names[which], err)
 	}

@@ -34,7 +34,7 @@ func TestSamples(t *testing.T) {
 				Version struct{ Status cli.Status } `json:"model_version"`
 			}
 		}
-		if err := cli.Ask(t.Context(), to, "GET", path, nil, &answer); err != nil {
+		if err := cli.SendRequest(t.Context(), to, "GET", path, nil, &answer); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range answer.Models {
@@ -59,12 +59,12 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("%d inputs in a folder that is no demonstration's", n)
 	}
 	must(markDemo(srv.Node))
-	must(cli.Ask(t.Context(), to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": "bird", "name": "Bird"}}}, nil)) // interrupted here
+	must(cli.SendRequest(t.Context(), to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": "bird", "name": "Bird"}}}, nil)) // interrupted here
 	must(fillDemo(t.Context(), srv.Node))
 	if n, models := count("/v2/inputs/status"), count("/v2/models"); n != 42 || models != len(taught) {
 		t.Fatalf("%d inputs and %d models, want 42 and %d", n, models, len(taught))
 	}
-	must(cli.Ask(t.Context(), to, "DELETE", "/v2/inputs", cli.Object{"delete_all": true}, nil))
+	must(cli.SendRequest(t.Context(), to, "DELETE", "/v2/inputs", cli.Object{"delete_all": true}, nil))
 	must(fillDemo(t.Context(), srv.Node))
 	if n := count("/v2/inputs/status"); n != 0 {
 		t.Errorf("%d inputs came back after they were deleted", n)

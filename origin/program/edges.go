@@ -76,7 +76,7 @@ func newEdgeList(env *server.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return cli.List(c, edges, "EDGE_ID\tNAME\tCREATED\tSTATE\tAPP_IDS", func(e control.Edge) string {
+		return cli.PrintTable(c, edges, "EDGE_ID\tNAME\tCREATED\tSTATE\tAPP_IDS", func(e control.Edge) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", e.ID, server.Printable(e.Name), e.Created.Format(time.DateTime), edgeState(e), strings.Join(e.Apps, ","))
 		})
 	})

@@ -26,7 +26,7 @@ func (n native) Signer(kid string) (token.Signer, bool) {
 	if err != nil || edge.Key == [32]byte{} {
 		return token.Signer{}, false
 	}
-	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Replicates}, true
+	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), MayIssue: edge.Replicates}, true
 }
 
 // clusterKeys are the keys of the other nodes of the cluster, in addition to those of edges.
@@ -43,7 +43,7 @@ func (n clusterKeys) Signer(kid string) (token.Signer, bool) {
 	}
 	for i := range t.Keys {
 		if k := &t.Keys[i]; k.ID == kid {
-			return token.Signer{Public: k.Key[:], Issuer: t.Issuer, May: func(string) bool { return true }}, true
+			return token.Signer{Public: k.Key[:], Issuer: t.Issuer, MayIssue: func(string) bool { return true }}, true
 		}
 	}
 	return token.Signer{}, false
@@ -66,7 +66,7 @@ func (h *feedHost) countCalls(app, edge string, count uint64) (over time.Time, e
 	if err != nil || a.Owner == "" {
 		return over, err
 	}
-	return h.srv.Accounts.Report(a.Owner, app, edge, count)
+	return h.srv.Accounts.CountEdgeCalls(a.Owner, app, edge, count)
 }
 
 // pushRoute is the route under which usage counts the calls of pushes, in the form of the route table.

@@ -114,9 +114,9 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 	}
 	engine, err := core.Open(core.Options{
 		Store: n.Store, Follow: n.Settings.Cluster != nil, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
-		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, PredictedTTL: n.Settings.KeepPredicted, MaxAnswer: n.Settings.MaxAnswer,
+		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, PredictedTTL: n.Settings.PredictedTTL, MaxAnswer: n.Settings.MaxAnswer,
 		Retention: o.retention, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, AccountRate: o.people.rate,
-		SyncStatus: n.Settings.Copies, Audit: n.Accounts.Audit,
+		SyncStatus: n.Settings.SyncStatus, Audit: n.Accounts.Audit,
 		PictureSize: func(h blob.Hash) (int64, error) { return n.Folder.Blobs.Len(context.Background(), h) },
 		Older:       func(base [32]byte) (*predict.Set, error) { return o.older(n.Folder, base) },
 	})
@@ -163,8 +163,8 @@ func (o *origin) mounts(srv *server.Server) ([]httpd.Mount, error) {
 	}
 	mounts, err := feeds(srv, others)
 	return append(mounts,
-		httpd.Mount{Prefix: console.Prefix, Handler: own, Caller: own.Caller, Own: true, CallTimeout: exportTime},
-		httpd.Mount{Prefix: "", Handler: pages, Own: true, Static: true},
+		httpd.Mount{Prefix: console.Prefix, Handler: own, Caller: own.Caller, SameOrigin: true, CallTimeout: exportTime},
+		httpd.Mount{Prefix: "", Handler: pages, SameOrigin: true, Static: true},
 	), err
 }
 

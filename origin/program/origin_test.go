@@ -38,7 +38,7 @@ const (
 // testSettings returns the settings of a test server on a free loopback port.
 func testSettings(t testing.TB) server.Settings {
 	return server.Settings{
-		Listen: "127.0.0.1:0", Data: t.TempDir(), Language: "en", KeepPredicted: 24 * time.Hour,
+		Listen: "127.0.0.1:0", Data: t.TempDir(), Language: "en", PredictedTTL: 24 * time.Hour,
 		MaxBody: 96 << 20, MaxAnswer: 16 << 20, MaxConns: 2048, LogFormat: "text", Options: New().Server,
 	}
 }
@@ -56,7 +56,7 @@ func startOrigin(t testing.TB, s server.Settings) (*server.Server, string) {
 		}
 	})
 	var output strings.Builder
-	if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
+	if err := srv.CreateFirstApp(t.Context(), &output, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	address := srv.Listener.Addr().String()
@@ -314,7 +314,7 @@ func TestFolderBelongsToOneServer(t *testing.T) {
 
 func TestHostedCopiesExpire(t *testing.T) {
 	s := testSettings(t)
-	s.KeepPredicted = time.Millisecond
+	s.PredictedTTL = time.Millisecond
 	srv, base := startOrigin(t, s)
 	_, out := predictBy(t, own(t), base, generalID, byBase64(dots(t, 2, 32)))
 	if len(out.Outputs) != 1 || out.Outputs[0].Status.Code != 10000 {

@@ -55,7 +55,7 @@ func expand(args []string, o collection.Options) (out []picture, leftOut map[col
 				continue
 			}
 			for _, f := range listing.Found {
-				out = append(out, picture{name: filepath.Join(arg, collection.Shown(f.Name)), path: filepath.Join(arg, f.Path), err: f.Err})
+				out = append(out, picture{name: filepath.Join(arg, collection.PrintableName(f.Name)), path: filepath.Join(arg, f.Path), err: f.Err})
 			}
 			for reason, n := range listing.LeftOut {
 				leftOut[reason] += n

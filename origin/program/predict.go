@@ -223,7 +223,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	case failed == len(pictures):
 		return server.ExitError(server.ExitFailed)
 	case failed > 0:
-		return server.ExitError(server.ExitSome)
+		return server.ExitError(server.ExitPartial)
 	}
 	return nil
 }

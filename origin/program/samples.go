@@ -97,7 +97,7 @@ func (m *subject) teach(ctx context.Context, to cli.Session) error {
 		for i, c := range m.concepts {
 			concepts[i] = cli.Object{"id": c.id}
 		}
-		if err := cli.Ask(ctx, to, "POST", "/v2/models", cli.Object{"model": cli.Object{
+		if err := cli.SendRequest(ctx, to, "POST", "/v2/models", cli.Object{"model": cli.Object{
 			"id": m.id, "name": m.name, "output_info": cli.Object{
 				"data": cli.Object{"concepts": concepts}, "output_config": cli.Object{"concepts_mutually_exclusive": true},
 			},
@@ -110,10 +110,10 @@ func (m *subject) teach(ctx context.Context, to cli.Session) error {
 			Version struct{ Status cli.Status } `json:"model_version"`
 		}
 	}
-	if err := cli.Ask(ctx, to, "GET", path, nil, &answer); err != nil || answer.Model.Version.Status.Code != untrained {
+	if err := cli.SendRequest(ctx, to, "GET", path, nil, &answer); err != nil || answer.Model.Version.Status.Code != untrained {
 		return err
 	}
-	return cli.Ask(ctx, to, "POST", path+"/versions", nil, nil)
+	return cli.SendRequest(ctx, to, "POST", path+"/versions", nil, nil)
 }
 
 // addSamples adds the pictures and creates the concepts with their names.
@@ -123,7 +123,7 @@ func addSamples(ctx context.Context, to cli.Session) error {
 		for _, c := range m.concepts {
 			exists, err := cli.Exists(ctx, to, "/v2/concepts/"+url.PathEscape(c.id))
 			if err == nil && !exists {
-				err = cli.Ask(ctx, to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": c.id, "name": c.name}}}, nil)
+				err = cli.SendRequest(ctx, to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": c.id, "name": c.name}}}, nil)
 			}
 			if err != nil {
 				return err
@@ -171,5 +171,5 @@ func addSamples(ctx context.Context, to cli.Session) error {
 	if len(inputs) == 0 {
 		return nil
 	}
-	return cli.Ask(ctx, to, "POST", "/v2/inputs", cli.Object{"inputs": inputs}, nil)
+	return cli.SendRequest(ctx, to, "POST", "/v2/inputs", cli.Object{"inputs": inputs}, nil)
 }

@@ -95,7 +95,7 @@ func (f *scaleFolder) open(t *testing.T, state string) *server.Node {
 	t.Helper()
 	s := testSettings(t)
 	s.Data, s.PublicURL = filepath.Join(f.dir, state), "http://127.0.0.1:8080"
-	n, err := server.OpenNode(t.Context(), s, slog.New(slog.DiscardHandler), server.Use{Make: true})
+	n, err := server.OpenNode(t.Context(), s, slog.New(slog.DiscardHandler), server.Use{Create: true})
 	check(t, err)
 	return n
 }
@@ -109,7 +109,7 @@ func (f *scaleFolder) build(t *testing.T, s *synthesis) {
 	start := system.Now()
 	n := f.open(t, stateBuilt)
 	var out safeBuffer
-	check(t, n.Welcome(t.Context(), &out, "sightline"))
+	check(t, n.CreateFirstApp(t.Context(), &out, "sightline"))
 	f.Key = printedKey(out.String())
 	apps, err := control.Apps.Do(t.Context(), n, control.Nothing{})
 	check(t, err)
@@ -345,9 +345,9 @@ func (s *synthesis) perturbed(rnd *rand.Rand) (catalog.DerivedData, error) {
 			d.Values[i] = min(x*float32(math.Exp(0.3*rnd.NormFloat64())), 1)
 		}
 	}
-	d.Print = slices.Clone(d.Print)
+	d.Fingerprint = slices.Clone(d.Fingerprint)
 	for range 4 {
-		d.Print[4+rnd.IntN(len(d.Print)-4)] ^= 1 << rnd.IntN(3)
+		d.Fingerprint[4+rnd.IntN(len(d.Fingerprint)-4)] ^= 1 << rnd.IntN(3)
 	}
 	return d, nil
 }

@@ -52,7 +52,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	}
 	base := "http://" + srv.Listener.Addr().String()
 	var output strings.Builder
-	if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
+	if err := srv.CreateFirstApp(t.Context(), &output, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	app, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "secrets", Language: "en"})

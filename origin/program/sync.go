@@ -96,7 +96,7 @@ func (f *syncFlags) check(env *server.Env) error {
 	case f.timeout <= 0:
 		return server.Usagef("--timeout must be positive")
 	}
-	if _, err := synclink.Address(f.origin); err != nil {
+	if _, err := synclink.ParseAddress(f.origin); err != nil {
 		return server.Usagef("--origin: %w", err)
 	}
 	if f.name == "" {
@@ -108,8 +108,8 @@ func (f *syncFlags) check(env *server.Env) error {
 func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
 	s := &syncer{f: f, out: env.Stderr, terminal: server.IsTerminal(env.Stderr)}
 	settings := server.FolderSettings(f.data, env)
-	settings.Copies = s.syncStatus
-	n, err := server.OpenNode(ctx, settings, slog.New(slog.DiscardHandler), server.Use{Work: true})
+	settings.SyncStatus = s.syncStatus
+	n, err := server.OpenNode(ctx, settings, slog.New(slog.DiscardHandler), server.Use{Background: true})
 	if errors.Is(err, system.ErrLocked) {
 		return fmt.Errorf("%w: stop it first, since only one process can sync a folder", err)
 	}

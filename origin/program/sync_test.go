@@ -133,7 +133,7 @@ func TestSyncRefusals(t *testing.T) {
 func inCopy(t testing.TB, folder, method, path, body string) (status int, answer []byte) {
 	t.Helper()
 	env := server.Env{Environ: func() []string { return nil }, Options: New().Server}
-	f, done, err := server.Attach(t.Context(), folder, &env, server.Use{Work: true})
+	f, done, err := server.Attach(t.Context(), folder, &env, server.Use{Background: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestSyncReportsConflicts(t *testing.T) {
 	if code, answer := inCopy(t, folder, "GET", "/v2/sync/outbox", ""); code != 200 || !strings.Contains(string(answer), `"state":"queued"`) {
 		t.Errorf("outbox of the copy: %d %s", code, answer)
 	}
-	for i, want := range []int{server.ExitSome, server.ExitOK, server.ExitOK} {
+	for i, want := range []int{server.ExitPartial, server.ExitOK, server.ExitOK} {
 		if i == 2 {
 			to = append(to, "--dismiss")
 		}

@@ -84,7 +84,7 @@ func (s *syncer) conflicts(ctx context.Context) (all []conflict, err error) {
 func (s *syncer) dismiss(ctx context.Context, list []conflict) error {
 	replica := cli.LocalSession(s.node, s.app.String())
 	for i := range list {
-		if err := cli.Ask(ctx, replica, "DELETE", "/v2/sync/conflicts/"+list[i].ID, nil, nil); err != nil {
+		if err := cli.SendRequest(ctx, replica, "DELETE", "/v2/sync/conflicts/"+list[i].ID, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 	}
 	switch {
 	case s.f.asJSON:
-		err = server.NewJSON(w).Encode(o)
+		err = server.NewJSONEncoder(w).Encode(o)
 	case !s.f.quiet:
 		_, err = fmt.Fprintf(w, "%d entries pulled, %d changes confirmed, %d pending, %d pictures uploaded, %d downloaded\n", o.Pulled, o.Confirmed, o.Pending, o.Sent, o.Got)
 	}
@@ -172,7 +172,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 		err = s.dismiss(ctx, o.Conflicts)
 	}
 	if err == nil && len(o.Conflicts) > s.oldConflicts {
-		err = server.ExitError(server.ExitSome)
+		err = server.ExitError(server.ExitPartial)
 	}
 	return err
 }

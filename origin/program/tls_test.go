@@ -77,7 +77,7 @@ func serveLocally(t testing.TB, log *slog.Logger, change func(*server.Settings))
 func TestServeOverTLS(t *testing.T) {
 	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), nil)
 	var output strings.Builder
-	if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
+	if err := srv.CreateFirstApp(t.Context(), &output, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(address)
@@ -126,7 +126,7 @@ func TestCertificateIsReplaced(t *testing.T) {
 		return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	before := serial()
-	if _, err := certificate.Local(dir, nil, system.Now(), rand.Reader); err != nil {
+	if _, err := certificate.CreateLocal(dir, nil, system.Now(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	for start := system.Now(); serial() == before; {

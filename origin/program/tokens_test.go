@@ -232,13 +232,13 @@ func TestBackupsHoldNoSigningKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, g := calling(t, base).grant(client, "")
-	if _, err := os.Stat(filepath.Join(s.Data, token.File)); err != nil {
+	if _, err := os.Stat(filepath.Join(s.Data, token.KeysFile)); err != nil {
 		t.Fatalf("the keys are not where they are looked for: %v", err)
 	}
 	backup, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
 	mustRun(t, "backup", backup, "--data", s.Data)
 	err = filepath.WalkDir(backup, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && strings.HasPrefix(entry.Name(), token.File) {
+		if err == nil && strings.HasPrefix(entry.Name(), token.KeysFile) {
 			t.Errorf("the backup holds %s", name)
 		}
 		return err

@@ -71,8 +71,8 @@ func (n *Node) auditCall(r *api.Request, did api.AuditEvent) error {
 // flushEvery is the time between two writes of usage.
 const flushEvery = 5 * time.Second
 
-// tendAccounts sends emails and writes usage until ctx ends.
-func (n *Node) tendAccounts(ctx context.Context) {
+// maintainAccounts sends emails and writes usage until ctx ends.
+func (n *Node) maintainAccounts(ctx context.Context) {
 	n.Begin(func(ctx context.Context) { n.Accounts.Deliver(ctx, system.Pause) })
 	system.Every(ctx, flushEvery, func(context.Context) {
 		if err := n.Accounts.Flush(); err != nil {

@@ -19,13 +19,13 @@ const attachTime = 15 * time.Second
 
 // Use describes how a command uses a data folder that no other process has open.
 type Use struct {
-	Make bool // create the folder if it is missing
-	Work bool // run its background work meanwhile: downloads, trainings
+	Create     bool // create the folder if it is missing
+	Background bool // run its background work meanwhile: downloads, trainings
 }
 
 // Attach gives access to a data folder: through the process that has it open, or by opening it in this process. The caller must call done.
 func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder, done func() error, err error) {
-	if !u.Make && !system.IsDir(dir) {
+	if !u.Create && !system.IsDir(dir) {
 		return nil, nil, fmt.Errorf("data folder %s does not exist", dir)
 	}
 	log := slog.New(slog.DiscardHandler)

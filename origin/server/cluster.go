@@ -14,9 +14,9 @@ import (
 
 // Cluster connects a node with the other nodes of its cluster. One node leads: it writes. The others follow.
 type Cluster interface {
-	// Stores returns the node's store over that of its folder, and sets the folder's store of pictures. publicURL is that of the node. ErrReopen:
+	// OpenStore returns the node's store over that of its folder, and sets the folder's store of pictures. publicURL is that of the node. ErrReopen:
 	// the folder needs the copy of another node's store first.
-	Stores(f *data.Folder, publicURL string) (kv.Store, error)
+	OpenStore(f *data.Folder, publicURL string) (kv.Store, error)
 
 	// Run lets m lead and follow, until ctx ends; then it returns nil. ErrReopen: the node must be opened again. ErrCluster: the process
 	// must end. After other errors the node no longer follows.
@@ -55,7 +55,7 @@ var _ Machine = (*Node)(nil)
 
 // joinCluster puts the stores of the cluster over those of the folder.
 func (n *Node) joinCluster() (err error) {
-	n.Store, err = n.Settings.Cluster.Stores(n.Folder, n.Settings.PublicURL)
+	n.Store, err = n.Settings.Cluster.OpenStore(n.Folder, n.Settings.PublicURL)
 	return err
 }
 
@@ -91,7 +91,7 @@ func (n *Node) Lead(context.Context) error {
 		return err
 	}
 	n.leads.Store(true)
-	n.Begin(n.greet)
+	n.Begin(n.startLeading)
 	return nil
 }
 
@@ -103,8 +103,8 @@ func (n *Node) OnLead(f func(ctx context.Context)) {
 	}
 }
 
-// greet runs the function of OnLead, and once what a server without a cluster does at its start.
-func (n *Node) greet(ctx context.Context) {
+// startLeading runs the function of OnLead, and once what a server without a cluster does at its start.
+func (n *Node) startLeading(ctx context.Context) {
 	if f := n.onLead.Load(); f != nil {
 		(*f)(ctx)
 	}

@@ -62,7 +62,7 @@ func openCodeCache(dir, name string) (c CodeCache, err error) {
 	}
 	defer func() { err = errors.Join(err, parent.Close()) }()
 	c.Dir = filepath.Join(dir, name)
-	if c.Key, err = system.Key(parent, name+".key"); err != nil {
+	if c.Key, err = system.LoadKey(parent, name+".key"); err != nil {
 		return c, err
 	}
 	return c, parent.MkdirAll(name)

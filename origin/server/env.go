@@ -21,7 +21,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        func() []string // returns "NAME=value" strings
-	Options        Options         // the program's options of the server; [Run] sets them
+	Options        Options         // the program's options of the server; package cli sets them
 	Data           data.Options    // options of data folders; empty except in tests, which inject faults
 }
 
@@ -46,10 +46,10 @@ func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(for
 
 // Exit codes.
 const (
-	ExitOK     = 0
-	ExitFailed = 1
-	ExitUsage  = 2
-	ExitSome   = 3 // some of several items failed
+	ExitOK      = 0
+	ExitFailed  = 1
+	ExitUsage   = 2
+	ExitPartial = 3 // some of several items failed
 )
 
 // ExitError ends a program with an exit code and without a message. The command has already reported the error.

@@ -19,7 +19,7 @@ import (
 func (n *Node) newFiles() *hosted.Files {
 	o := hosted.Options{
 		Picture: n.Engine.HostedPicture, Thumbnail: n.Register.Thumbnail, Owner: n.ownerOf, Blobs: n.Folder.Blobs,
-		KeepLocation: n.Settings.KeepLocation, Makers: system.Cores() / 2,
+		KeepLocation: n.Settings.KeepLocation, Workers: system.Cores() / 2,
 	}
 	if e, ok := n.Engine.(PictureFetcher); ok {
 		o.Fetch = e.FetchPicture
@@ -83,5 +83,5 @@ func (n *Node) fetchHosted(ctx context.Context, app catalog.AppID, path string) 
 // busyError is the failure of a download that may succeed later.
 type busyError struct{ error }
 
-// Passing reports that a later try may succeed; see [jobs.Options].
-func (busyError) Passing() bool { return true }
+// Retryable reports that a later try may succeed; see [jobs.Options].
+func (busyError) Retryable() bool { return true }

@@ -54,7 +54,7 @@ func (srv *Server) runtime() httpd.Mount {
 			Decoders: map[string]func() ([]byte, error){abi.FFmpegModule: srv.decoder.Module, abi.JPEGXLModule: srv.decoder.JXLModule},
 		})
 	})
-	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.Handler, files, srv.Log}, Own: true, Static: true}
+	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.Handler, files, srv.Log}, SameOrigin: true, Static: true}
 }
 
 // computing answers with the runtime's files. In a program built without them it refuses the request.

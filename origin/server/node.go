@@ -67,7 +67,7 @@ type Node struct {
 
 var _ control.Folder = (*Node)(nil)
 
-// OpenNode opens a data folder and starts its control socket. If u.Work is set, it also starts the background work. If OpenNode fails, it
+// OpenNode opens a data folder and starts its control socket. If u.Background is set, it also starts the background work. If OpenNode fails, it
 // closes everything.
 func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node, err error) {
 	if s.Network.Dial == nil {
@@ -107,10 +107,10 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if err := n.keepBundles(); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if err = n.Folder.CheckAfterPowerLoss(ctx, system.Boot(), n.references, log); err != nil {
+	if err = n.Folder.CheckAfterPowerLoss(ctx, system.BootID(), n.references, log); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if u.Work && s.Cluster == nil {
+	if u.Background && s.Cluster == nil {
 		apps, err := n.Register.Apps()
 		if err == nil {
 			err = logClocks(n.Folder.Store, apps, system.Now(), log)
@@ -123,7 +123,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 		return nil, err
 	}
 	n.startPool()
-	return n, n.startLoops(ctx, u.Work)
+	return n, n.startLoops(ctx, u.Background)
 }
 
 // openNames opens the names of hosted pictures, and the signing keys of access tokens.
@@ -155,7 +155,7 @@ const deleteAfter = 10 * time.Minute
 // bundles that serve no application any longer.
 func (n *Node) keepBundles() error {
 	base := n.Networks.Base()
-	if err := n.Folder.KeepBundles(base, n.Settings.Bundles); err != nil {
+	if err := n.Folder.StoreBundles(base, n.Settings.Bundles); err != nil {
 		return err
 	}
 	return n.Folder.DropBundles(n.Networks.Serves)
@@ -185,17 +185,17 @@ func (n *Node) startPool() {
 		Fetch: func(ctx context.Context, app catalog.AppID, url string) ([]byte, error) {
 			return n.fetch(ctx, fetcher, app, url)
 		},
-		Blob:       n.picture,
-		HasPicture: n.hasPicture(),
-		Pinner:     n.Hosted,
-		Videos:     &videos{n.decoder, n, fetcher},
-		Now:        system.Now,
-		Spent:      system.ThreadTime,
-		Lower:      n.lowerPriority,
-		Log:        n.Log,
-		Workers:    n.Settings.Workers,
-		Fetches:    int(max(4, min(memory/16/fetch.MaxRawBytes, 64))),
-		Downloads:  int(max(4, min(memory/8/fetch.MaxRawBytes, 64))),
+		Blob:          n.picture,
+		HasPicture:    n.hasPicture(),
+		Pinner:        n.Hosted,
+		Videos:        &videos{n.decoder, n, fetcher},
+		Now:           system.Now,
+		ThreadTime:    system.ThreadTime,
+		LowerPriority: n.lowerPriority,
+		Log:           n.Log,
+		Workers:       n.Settings.Workers,
+		Fetches:       int(max(4, min(memory/16/fetch.MaxRawBytes, 64))),
+		Downloads:     int(max(4, min(memory/8/fetch.MaxRawBytes, 64))),
 	})
 	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
 }
@@ -251,9 +251,9 @@ func (n *Node) startLoops(ctx context.Context, work bool) error {
 	}
 	background := jobs.Background{Engine: &stepping{n.Engine, n}, Pool: n.Pool, Now: system.Now, Pause: system.Pause, Log: n.Log}
 	n.Begin(background.Run)
-	n.Begin(n.tendAccounts)
-	if renewing, ok := n.Engine.(jobs.Renewing); ok {
-		renewals := jobs.Renewals{Engine: renewing, Now: system.Now, Pause: system.Pause, Log: n.Log}
+	n.Begin(n.maintainAccounts)
+	if renewing, ok := n.Engine.(jobs.Reembedder); ok {
+		renewals := jobs.ReembedLogger{Engine: renewing, Now: system.Now, Pause: system.Pause, Log: n.Log}
 		n.Begin(renewals.Run)
 	}
 	return nil
@@ -336,7 +336,7 @@ func showStatus(_ context.Context, n *Node, _ control.Nothing) (control.Status, 
 	if full := n.Folder.Ready(); full != nil {
 		s.Refuses = full.Error()
 	}
-	free, e := system.Free(n.Folder.Dir)
+	free, e := system.FreeBytes(n.Folder.Dir)
 	s.FreeBytes = free
 	if engine, ok := n.Engine.(renewing); ok {
 		missing, failed := engine.MissingPictures()

@@ -18,7 +18,7 @@ import (
 )
 
 // Options are a program's additions to the server. A value serves one run. A nil function adds nothing. Open is required. The server calls
-// the functions in the order Flags, Parse, Watch, Cluster, Accounts, Open, Mounts, FirstApp, Started.
+// the functions in the order Flags, Parse, Supervise, Cluster, Accounts, Open, Mounts, FirstApp, Started.
 type Options struct {
 	// Flags defines the program's flags of the command serve.
 	Flags func(f *pflag.FlagSet)
@@ -26,8 +26,8 @@ type Options struct {
 	// Parse reads the program's settings from flags, environment and file. s is complete. An error is a usage error.
 	Parse func(k *koanf.Koanf, s *Settings) error
 
-	// Watch runs serve in a child process, supervises it and restarts it. done reports whether Watch did so, and err is its result.
-	Watch func(ctx context.Context, env *Env, s *Settings, log *slog.Logger) (done bool, err error)
+	// Supervise runs serve in a child process, supervises it and restarts it. done reports whether Supervise did so, and err is its result.
+	Supervise func(ctx context.Context, env *Env, s *Settings, log *slog.Logger) (done bool, err error)
 
 	// Cluster connects the node with its cluster, and sets Cluster of s. It runs before each opening of the node, so it can copy the store of
 	// another node first. nil: there are no clusters.

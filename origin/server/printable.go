@@ -82,5 +82,5 @@ func (e EscapeWriter) Write(p []byte) (int, error) {
 // hazardousInJSON reports hazardous characters, except the white space between values. Line ends in strings are already escaped.
 func hazardousInJSON(r rune) bool { return hazardous(r) && r != '\n' && r != '\t' && r != '\r' }
 
-// NewJSON returns an encoder of JSON that is safe to show on a terminal.
-func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(EscapeWriter{w}) }
+// NewJSONEncoder returns an encoder of JSON that is safe to show on a terminal.
+func NewJSONEncoder(w io.Writer) *json.Encoder { return json.NewEncoder(EscapeWriter{w}) }

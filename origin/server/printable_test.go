@@ -39,7 +39,7 @@ func TestHostileNamesAreEscaped(t *testing.T) {
 		showable(t, format, text, 1)
 	}
 	var b bytes.Buffer
-	if err := NewJSON(&b).Encode(map[string]string{"name": hostileName}); err != nil {
+	if err := NewJSONEncoder(&b).Encode(map[string]string{"name": hostileName}); err != nil {
 		t.Fatal(err)
 	}
 	showable(t, "json", b.String(), 1)

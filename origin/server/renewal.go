@@ -9,7 +9,7 @@ import (
 
 // renewing is an engine that re-analyses inputs with its newest network.
 type renewing interface {
-	jobs.Renewing
+	jobs.Reembedder
 	// MissingPictures returns the number of inputs whose pictures the store lacks.
 	MissingPictures() (uint64, error)
 }

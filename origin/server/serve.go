@@ -72,7 +72,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	}
 	s.Listener, s.Folder = inherited, env.Data
 	log := newLog(env.Stderr, s)
-	if watch := env.Options.Watch; watch != nil {
+	if watch := env.Options.Supervise; watch != nil {
 		if done, err := watch(ctx, env, &s, log); done {
 			return err
 		}
@@ -109,7 +109,7 @@ func serve(ctx context.Context, cmd *cobra.Command, env *Env, s *Settings, log *
 	}
 	welcome := func(ctx context.Context) error {
 		if first := env.Options.FirstApp; first != nil && first() {
-			if err := srv.Welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
+			if err := srv.CreateFirstApp(ctx, env.Stdout, cmd.Root().Name()); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func serve(ctx context.Context, cmd *cobra.Command, env *Env, s *Settings, log *
 	if s.Cluster != nil {
 		srv.welcome.Store(&welcome)
 		if srv.leads.Load() { // otherwise Lead does it
-			srv.Begin(srv.greet)
+			srv.Begin(srv.startLeading)
 		}
 	} else if err := welcome(ctx); err != nil {
 		if ctx.Err() != nil {

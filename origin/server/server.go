@@ -55,7 +55,7 @@ func Start(ctx context.Context, s Settings, log *slog.Logger) (_ *Server, err er
 	if s.PublicURL == "" {
 		s.PublicURL = publicURL(srv.Listener.Addr(), srv.secure != nil, name)
 	}
-	if srv.Node, err = OpenNode(ctx, s, log, Use{Work: true}); err != nil {
+	if srv.Node, err = OpenNode(ctx, s, log, Use{Background: true}); err != nil {
 		return nil, err
 	}
 	if err := srv.wire(); err != nil {
@@ -103,13 +103,13 @@ func (srv *Server) wire() error {
 		MaxConns:      srv.Settings.MaxConns,
 		MaxConnsPerIP: srv.connsPerIP(),
 		TLS:           srv.secure,
-		Strict:        strict(srv.Settings.PublicURL),
+		HSTS:          strict(srv.Settings.PublicURL),
 		BehindProxy:   srv.Settings.BehindProxy,
 		Full:          srv.Pool.Full,
 		Ready:         srv.ready,
 		Forward:       forward,
 		Leads:         leads,
-		Doing:         srv.activity,
+		Activity:      srv.activity,
 		Version:       Version,
 		Module:        srv.module(),
 		Metrics:       registry,
@@ -196,7 +196,7 @@ func (srv *Server) gauges() []prometheus.Collector {
 		gauge("store_cache_bytes", "Bytes of the store's cached blocks.", func() float64 { return float64(store.Metrics().CacheBytes) }),
 		count("store_cache_hits_total", "Blocks of the store that reads found in the cache.", func() float64 { return float64(store.Metrics().CacheHits) }),
 		count("store_cache_misses_total", "Blocks of the store that reads did not find in the cache.", func() float64 { return float64(store.Metrics().CacheMisses) }),
-		gauge("disk_free_bytes", "Free bytes of the data folder's disk.", func() float64 { n, _ := system.Free(srv.Folder.Dir); return float64(n) }),
+		gauge("disk_free_bytes", "Free bytes of the data folder's disk.", func() float64 { n, _ := system.FreeBytes(srv.Folder.Dir); return float64(n) }),
 		count("pictures_total", "Pictures analysed.", func() float64 { _, _, n := srv.Pool.Load(); return float64(n) }),
 	}
 }

@@ -38,7 +38,7 @@ type Settings struct {
 	PublicURL     string
 	PublicAppID   string // see api.Options; empty: auto
 	Language      string
-	KeepPredicted time.Duration
+	PredictedTTL  time.Duration
 	KeepLocation  bool
 	AllowPrivate  bool
 	FetchPorts    []uint16
@@ -67,7 +67,7 @@ type Settings struct {
 
 	Cache string // folder of the user for compiled modules; empty: they are in the data folder
 
-	Copies func(app string) (api.SyncStatus, bool) // sync status of each replica in this process; nil: there are no replicas
+	SyncStatus func(app string) (api.SyncStatus, bool) // sync status of each replica in this process; nil: there are no replicas
 
 	Options Options
 	Cluster Cluster // nil: the node is not in a cluster
@@ -92,6 +92,7 @@ const (
 	VideoDecoderHelp = "decode videos with the ffmpeg in this `file`, and the ffprobe next to it, instead of the module: faster, but without its sandbox"
 )
 
+// Flags defines the flags of the command serve: those of every program, and those of o.
 func Flags(f *pflag.FlagSet, o *Options) {
 	f.String("listen", "127.0.0.1:8080", "listen `address`; anything but loopback needs TLS or --behind-proxy")
 	f.String("data", "sightline-data", "data `folder`; created if missing")
@@ -138,7 +139,7 @@ func Flags(f *pflag.FlagSet, o *Options) {
 
 // FolderSettings returns the settings of a command that opens a data folder itself.
 func FolderSettings(dir string, env *Env) Settings {
-	return Settings{Data: dir, PublicURL: "http://127.0.0.1:8080", Language: "en", KeepPredicted: 24 * time.Hour, MaxBody: 96 << 20, MaxAnswer: api.DefaultMaxAnswer, Folder: env.Data, Options: env.Options}
+	return Settings{Data: dir, PublicURL: "http://127.0.0.1:8080", Language: "en", PredictedTTL: 24 * time.Hour, MaxBody: 96 << 20, MaxAnswer: api.DefaultMaxAnswer, Folder: env.Data, Options: env.Options}
 }
 
 // LoadSettings reads the settings. In increasing priority they come from the flags' defaults, the configuration file, the environment and
@@ -218,7 +219,7 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 		Language: k.String("default-language"),
 		MaxConns: k.Int("max-connections"), Workers: k.Int("workers"), LogFormat: k.String("log-format"),
 	}
-	if s.KeepPredicted, err = time.ParseDuration(k.String("predicted-ttl")); err != nil || s.KeepPredicted <= 0 {
+	if s.PredictedTTL, err = time.ParseDuration(k.String("predicted-ttl")); err != nil || s.PredictedTTL <= 0 {
 		return s, Usagef("predicted-ttl: %q is not a duration such as 24h", k.String("predicted-ttl"))
 	}
 	for name, into := range map[string]*bool{

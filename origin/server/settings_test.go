@@ -36,7 +36,7 @@ func TestSettingsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{
-		Listen: "127.0.0.1:8080", Data: "sightline-data", Language: "en", KeepPredicted: 24 * time.Hour,
+		Listen: "127.0.0.1:8080", Data: "sightline-data", Language: "en", PredictedTTL: 24 * time.Hour,
 		MaxBody: 96 << 20, MaxAnswer: 16 << 20, MaxVideo: 80 << 20, VideoTime: 15 * time.Minute, VideoCallTime: 20 * time.Minute, MinFree: 512 << 20, MaxConns: 2048, LogFormat: "auto", LogLevel: slog.LevelInfo,
 		TokenLife: 15 * time.Minute, Rate: auth.Rate{PerSecond: 10, Burst: 100}, OperatorRate: auth.Rate{PerSecond: -1},
 		Hosted: httpd.HostedRates{Requests: 100, Bytes: 32 << 20},
@@ -70,7 +70,7 @@ acme-email = "me@a.example"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Data != "from-flag" || s.LogLevel != slog.LevelError || s.PublicAppID != "main" || s.KeepPredicted != time.Hour ||
+	if s.Data != "from-flag" || s.LogLevel != slog.LevelError || s.PublicAppID != "main" || s.PredictedTTL != time.Hour ||
 		!slices.Equal(s.FetchPorts, []uint16{8080, 8443}) || !s.AllowPrivate || s.MaxBody != 2<<20 || s.MaxConns != 7 ||
 		s.TokenLife != time.Hour || s.Rate != (auth.Rate{PerSecond: 2.5, Burst: 7}) || s.OperatorRate != (auth.Rate{PerSecond: 1, Burst: 7}) ||
 		!slices.Equal(s.TLS.Domains, []string{"a.example", "b.example"}) || s.TLS.Email != "me@a.example" {
@@ -105,10 +105,10 @@ func TestOldNamesOfSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.MinFree != 1<<30 || s.KeepPredicted != 2*time.Hour || s.OperatorRate.PerSecond != 3 {
+	if s.MinFree != 1<<30 || s.PredictedTTL != 2*time.Hour || s.OperatorRate.PerSecond != 3 {
 		t.Errorf("settings = %+v, want those of the file, the environment and the flag", s)
 	}
-	if s, err = read(t, nil, "--config", config, "--predicted-ttl", "3h"); err != nil || s.KeepPredicted != 3*time.Hour {
+	if s, err = read(t, nil, "--config", config, "--predicted-ttl", "3h"); err != nil || s.PredictedTTL != 3*time.Hour {
 		t.Errorf("settings = %+v, %v; want the flag's duration", s, err)
 	}
 	if err := os.WriteFile(config, []byte("min-free-space = '2GB'\nmin-free = '1GB'\n"), 0o600); err != nil {

@@ -223,7 +223,7 @@ func (c *call) writes(m *wire.Push) error {
 	if c.edge != nil && (m.Writer == c.edge.Site || m.Writer == c.edge.SiteIn(c.app)) {
 		return nil
 	}
-	s, err := c.f.o.Register.EdgeSite(m.Writer)
+	s, err := c.f.o.Register.Site(m.Writer)
 	switch {
 	case errors.Is(err, register.ErrNoSite) && !m.Writer.IsOrigin():
 		return nil

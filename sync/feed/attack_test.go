@@ -214,7 +214,7 @@ func (w *world) victim(pictures int) *member {
 func (x *member) run(settle func()) {
 	settle()
 	x.write(x.uploads...)
-	x.events = append(x.events, machine.Local{})
+	x.events = append(x.events, machine.LocalWrite{})
 	settle()
 }
 

@@ -123,7 +123,7 @@ func (n *needs) regain(ops []log.Op) (missing map[log.Dot]string, err error) {
 	missing = map[log.Dot]string{}
 	for i := range ops {
 		op := ops[i] // needs may change the operation in ops to a refused one
-		available, err := n.meetOne(v.Reader, ops, i)
+		available, err := n.resolveOne(v.Reader, ops, i)
 		if s, ok := op.Body.(*log.NetworkSwitch); ok {
 			available, err = n.manifests(v.Reader, ops[i], s)
 		}

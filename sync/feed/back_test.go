@@ -100,7 +100,7 @@ func TestReturnedInputWithURL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d, err := v.DerivedOf(base, in.Blob, in.Crop); err != nil || len(d.Print) == 0 {
+			if d, err := v.DerivedOf(base, in.Blob, in.Crop); err != nil || len(d.Fingerprint) == 0 {
 				t.Errorf("the picture is not analysed with crop %v: %v", in.Crop, err)
 			}
 		})

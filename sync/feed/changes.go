@@ -214,7 +214,7 @@ func (x *reader) frames() error {
 		switch {
 		case x.c.ctx.Err() != nil:
 			return x.shut()
-		case x.live == once, o.Wait == nil, x.live == poll && (x.pollEnds || age >= o.Limits.Poll), age >= o.Limits.Stream:
+		case x.live == once, o.Wait == nil, x.live == poll && (x.pollEnds || age >= o.Limits.PollTimeout), age >= o.Limits.StreamTimeout:
 			return x.finish(l)
 		}
 		if x.pollEnds || !x.placed {
@@ -249,20 +249,20 @@ func (x *reader) shut() error {
 func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	o := &x.c.f.o
 	now := o.Clock()
-	due := []time.Time{began.Add(o.Limits.Stream), x.sentAt.Add(o.Limits.Alive)}
+	due := []time.Time{began.Add(o.Limits.StreamTimeout), x.sentAt.Add(o.Limits.KeepaliveInterval)}
 	if x.live == poll {
-		due[1] = began.Add(o.Limits.Poll)
+		due[1] = began.Add(o.Limits.PollTimeout)
 	}
 	if !x.c.until.IsZero() {
 		due = append(due, x.c.until)
 	}
 	if x.c.endsUnnoticed() {
-		due = append(due, x.checked.Add(o.Limits.Alive))
+		due = append(due, x.checked.Add(o.Limits.KeepaliveInterval))
 	}
 	next := slices.MinFunc(due, time.Time.Compare)
 	o.Wait(x.c.ctx, moved, max(next.Sub(now), 0))
 	now = o.Clock()
-	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.sentAt) < o.Limits.Alive {
+	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.sentAt) < o.Limits.KeepaliveInterval {
 		return nil
 	}
 	m := wire.Keepalive{Now: wire.MillisOf(now)}
@@ -281,7 +281,7 @@ func (x *reader) recheckAccess() error {
 		return x.end(wire.WhyExpired, auth.ErrExpired.Error(), 0)
 	}
 	changed := x.changed.Swap(false)
-	if !changed && (!x.c.endsUnnoticed() || now.Sub(x.checked) < x.c.f.o.Limits.Alive) {
+	if !changed && (!x.c.endsUnnoticed() || now.Sub(x.checked) < x.c.f.o.Limits.KeepaliveInterval) {
 		return nil
 	}
 	x.checked = now
@@ -328,7 +328,7 @@ func (x *reader) sendAppRecord() error {
 		return nil
 	}
 	m := wire.AppRecord{App: x.c.app, Seq: seq, Data: data}
-	if err := x.send(wire.TypeRegister, m.Encode()); err != nil {
+	if err := x.send(wire.TypeAppRecord, m.Encode()); err != nil {
 		return err
 	}
 	x.recordHash, x.register, x.pollEnds = sum, seq, true

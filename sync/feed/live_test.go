@@ -147,7 +147,7 @@ func TestLive(t *testing.T) {
 	tests := map[string]func(t *testing.T, w *world, r *replica){
 		"a stream says that it lives, and what is new": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
-			begun := x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint).at
+			begun := x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint).at
 			if d := x.expect(wire.TypeKeepalive).at.Sub(begun); d != 15*time.Second {
 				t.Errorf("a keepalive after %v", d)
 			}
@@ -172,7 +172,7 @@ func TestLive(t *testing.T) {
 		},
 		"a key that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
-			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+			x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 			if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(w.Key)); err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +181,7 @@ func TestLive(t *testing.T) {
 		"a page's session that ends between two keepalives": func(t *testing.T, w *world, r *replica) {
 			r.authorization = w.pageToken(t)
 			x := r.listen(t, "since=0&live=stream")
-			begun := x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint).at
+			begun := x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint).at
 			time.Sleep(14 * time.Second)
 			r.mustPush(r.next(&log.ConceptCreate{ID: "new", Name: "new", Language: "en"}))
 			x.expect(wire.TypeEntries, wire.TypeCheckpoint) // so the next keepalive would be after 29 s
@@ -214,7 +214,7 @@ func TestLive(t *testing.T) {
 			}
 			own := &replica{w: w, app: w.NewTenant(t, account, "en").App, openSession: session}
 			x := own.listen(t, "since=0&live=stream")
-			begun := x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint).at
+			begun := x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint).at
 			w.Accounts.EndSessions()
 			x.expect(wire.TypeKeepalive)
 			x.ends(wire.WhyExpired)
@@ -224,7 +224,7 @@ func TestLive(t *testing.T) {
 		},
 		"an application that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
-			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+			x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 			if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, w.App); err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +240,7 @@ func TestLive(t *testing.T) {
 		"an edge that is revoked": func(t *testing.T, w *world, r *replica) {
 			e := w.enrolEdge(3)
 			x := e.listen(t, "since=0&live=stream")
-			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+			x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 			edges, err := w.Engine.Register.Edges()
 			if err == nil {
 				err = w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, edges[0].ID)
@@ -248,7 +248,7 @@ func TestLive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.expect(wire.TypeRegister)
+			x.expect(wire.TypeAppRecord)
 			x.ends(wire.WhyScope)
 		},
 		"an hour": func(t *testing.T, w *world, r *replica) {
@@ -266,7 +266,7 @@ func TestLive(t *testing.T) {
 		"too many": func(t *testing.T, w *world, r *replica) {
 			for range 3 {
 				x := r.listen(t, "since=0&live=stream")
-				x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+				x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 				defer x.cancel()
 			}
 			if no := r.mustRefuse("GET", "/v2/sync/changes?live=stream&app="+w.App, nil); no.Code != wire.RefusedQuota || no.Limit != "Streams" {
@@ -351,7 +351,7 @@ func measureLag(t *testing.T, seed uint64, n int) (worst time.Duration) {
 				x = e.listen(t, "since=0&live=stream")
 				continue
 			}
-			if f.Type == wire.TypeRegister {
+			if f.Type == wire.TypeAppRecord {
 				return f
 			}
 		}
@@ -389,7 +389,7 @@ func TestLocalOnlyStream(t *testing.T) {
 		w := lively(t, nil)
 		r := w.join(w.App, w.Key)
 		x := r.listen(t, "since=0&live=stream")
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		w.localOnly(true)
 		r.mustPush(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
 		x.ends(wire.WhyScope)

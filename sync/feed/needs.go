@@ -71,8 +71,8 @@ func (n *needs) view() (v *partition.View, err error) {
 	return v, nil
 }
 
-// meet returns the operations that can be accepted, the first ones of ops. It refuses those that name an invalid picture or manifest.
-func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
+// resolve returns the operations that can be accepted, the first ones of ops. It refuses those that name an invalid picture or manifest.
+func (n *needs) resolve(ops []log.Op) ([]log.Op, error) {
 	v, err := n.view()
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 		if partition.Admit(&ops[i]) != "" {
 			continue // the log refuses it in any case
 		}
-		available, err := n.meetOne(v.Reader, ops, i)
+		available, err := n.resolveOne(v.Reader, ops, i)
 		if err != nil {
 			return nil, err
 		}
@@ -95,8 +95,8 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	return ops, n.analyse(ops)
 }
 
-// meetOne finds the picture or object that operation i names. It returns false if the origin lacks it.
-func (n *needs) meetOne(r catalog.Reader, ops []log.Op, i int) (bool, error) {
+// resolveOne finds the picture or object that operation i names. It returns false if the origin lacks it.
+func (n *needs) resolveOne(r catalog.Reader, ops []log.Op, i int) (bool, error) {
 	op := &ops[i]
 	if b, ok := op.Body.(*log.VersionResult); ok && !b.Manifest.IsZero() {
 		return n.manifest(r, op, b.Version, b.Manifest)
@@ -114,7 +114,7 @@ func (n *needs) meetOne(r catalog.Reader, ops []log.Op, i int) (bool, error) {
 		return false, err
 	}
 	d, err := r.DerivedOf(n.base, w.picture, w.crop)
-	if err == nil && len(d.Print) > 0 && (d.Read >= exif.Version || n.c.f.o.Run == nil) {
+	if err == nil && len(d.Fingerprint) > 0 && (d.Read >= exif.Version || n.c.f.o.Run == nil) {
 		var thumb []byte
 		if thumb, err = r.Thumb(w.picture, w.crop); err == nil {
 			n.derived = append(n.derived, pushedDerived{w, d, thumb})

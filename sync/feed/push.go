@@ -127,7 +127,7 @@ func (c *call) accept(p *partition.Origin, m *wire.Push, ops, sent []log.Op, out
 	}
 	n := needs{c: c, p: p}
 	defer n.release()
-	if fresh, err = n.meet(fresh); err != nil {
+	if fresh, err = n.resolve(fresh); err != nil {
 		return err
 	}
 	if len(fresh) == 0 && len(n.lacks) > 0 {

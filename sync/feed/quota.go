@@ -29,11 +29,11 @@ type Limits struct {
 	UploadBytes uint64 // received bytes of all unfinished uploads, which accounts share; 256 MiB
 	Uploads     uint64 // complete uploads of one account that no operation names yet; 100,000
 
-	Poll             time.Duration // maximum wait of a poll; 25 s
-	Alive            time.Duration // time between keepalives; 15 s
-	Stream           time.Duration // maximum duration of a stream; an hour
-	PartialUploadTTL time.Duration // time after which an incomplete upload without new bytes is deleted; 10 minutes
-	UploadTTL        time.Duration // time to push an operation that names an uploaded picture; an hour
+	PollTimeout       time.Duration // maximum wait of a poll; 25 s
+	KeepaliveInterval time.Duration // time between keepalives; 15 s
+	StreamTimeout     time.Duration // maximum duration of a stream; an hour
+	PartialUploadTTL  time.Duration // time after which an incomplete upload without new bytes is deleted; 10 minutes
+	UploadTTL         time.Duration // time to push an operation that names an uploaded picture; an hour
 
 	Pictures int // pictures analysed for one push; the rest wait for the next push; 32
 }
@@ -50,9 +50,9 @@ func (l *Limits) defaults() {
 	l.AllStreams = cmp.Or(l.AllStreams, 20_000)
 	l.UploadBytes = cmp.Or(l.UploadBytes, 256<<20)
 	l.Uploads = cmp.Or(l.Uploads, 100_000)
-	l.Poll = cmp.Or(l.Poll, 25*time.Second)
-	l.Alive = cmp.Or(l.Alive, 15*time.Second)
-	l.Stream = cmp.Or(l.Stream, time.Hour)
+	l.PollTimeout = cmp.Or(l.PollTimeout, 25*time.Second)
+	l.KeepaliveInterval = cmp.Or(l.KeepaliveInterval, 15*time.Second)
+	l.StreamTimeout = cmp.Or(l.StreamTimeout, time.Hour)
 	l.PartialUploadTTL = cmp.Or(l.PartialUploadTTL, 10*time.Minute)
 	l.UploadTTL = cmp.Or(l.UploadTTL, time.Hour)
 	l.Pictures = cmp.Or(l.Pictures, 32)
@@ -62,7 +62,7 @@ func (l *Limits) defaults() {
 func (l *Limits) wireLimits() wire.Limits {
 	return wire.Limits{
 		PushOps: l.PushOps, PushBytes: l.PushBytes, OpsRate: l.OpsRate, FrameRate: l.FrameRate, BlobBytes: l.BlobBytes, BlobSize: l.BlobSize,
-		Snapshots: l.Snapshots, Streams: l.Streams, PollMillis: uint64(l.Poll.Milliseconds()), AliveMillis: uint64(l.Alive.Milliseconds()),
+		Snapshots: l.Snapshots, Streams: l.Streams, PollMillis: uint64(l.PollTimeout.Milliseconds()), AliveMillis: uint64(l.KeepaliveInterval.Milliseconds()),
 	}
 }
 

@@ -149,7 +149,7 @@ func (f *follower) write(pictures ...[]byte) {
 	if _, err := f.part.Submit(context.Background(), "key", bodies, nil); err != nil {
 		f.t.Fatal(err)
 	}
-	f.step(machine.Local{})
+	f.step(machine.LocalWrite{})
 }
 
 // TestBytesOfPictures: a replica sends at most 1.01 times the bytes of new pictures, however many answers are lost and operations are
@@ -208,7 +208,7 @@ type records struct {
 
 func (r *records) Seq() uint64 { return r.seq }
 
-func (r *records) Take(seq uint64, data []byte) (reason string, err error) {
+func (r *records) Apply(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeAppRecord(data)
 	if err == nil {
 		r.seq, r.all = seq, append(r.all, x)

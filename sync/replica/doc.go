@@ -1,7 +1,7 @@
 // Package replica synchronizes one replica of an application with its origin. It is a state machine without sockets, clocks or goroutines:
 // a host passes events to it and executes its effects.
 //
-//	Begin Wake Local Answer Offline Online …
+//	Begin Wake LocalWrite Answer Offline Online …
 //	     │
 //	┌────▼──────────────── Machine ───────────────────────────┐
 //	│ session    identity and cursor: tail or snapshot        │

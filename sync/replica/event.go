@@ -18,8 +18,8 @@ type (
 	// Wake reports that the time of the last WakeAt has come. An early, late or unrequested Wake does no harm.
 	Wake struct{}
 
-	// Local reports that an operation was submitted to the partition. The machine pushes it at once.
-	Local struct{}
+	// LocalWrite reports that an operation was submitted to the partition. The machine pushes it at once.
+	LocalWrite struct{}
 
 	// Answer is the answer to an Ask, or a piece of it. Pieces arrive in order. The first has Status and Header, and only the last has More
 	// false. Err ends the answer: only the previous pieces arrived, or nothing. Body is borrowed until Step returns.
@@ -54,7 +54,7 @@ type (
 
 func (Begin) event()      {}
 func (Wake) event()       {}
-func (Local) event()      {}
+func (LocalWrite) event() {}
 func (Answer) event()     {}
 func (BlobWanted) event() {}
 func (Offline) event()    {}

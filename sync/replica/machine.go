@@ -55,9 +55,9 @@ type AppRecords interface {
 	// Seq returns the entry of the control log up to which the stored app record goes; 0: none is stored.
 	Seq() uint64
 
-	// Take stores an app record in one batch. If it is not newer, Take changes nothing. reason explains why the replica no longer has
+	// Apply stores an app record in one batch. If it is not newer, Apply changes nothing. reason explains why the replica no longer has
 	// access to the application, or empty. For an invalid app record the error wraps wire.ErrFormat; other errors are the store's.
-	Take(seq uint64, data []byte) (reason string, err error)
+	Apply(seq uint64, data []byte) (reason string, err error)
 }
 
 // Live is the way in which the machine learns of new entries.

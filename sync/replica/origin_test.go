@@ -396,7 +396,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	var out []byte
 	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have && !bare {
 		r := wire.AppRecord{App: app.String(), Seq: o.reg, Data: []byte(o.registerData)}
-		out = wire.AppendFrame(out, wire.TypeRegister, r.Encode())
+		out = wire.AppendFrame(out, wire.TypeAppRecord, r.Encode())
 	}
 	head := l.Head()
 	for since < head {

@@ -118,7 +118,7 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 		return m.bufferDerived(f.Body)
 	case wire.TypeObject:
 		return m.object(f.Body)
-	case wire.TypeRegister:
+	case wire.TypeAppRecord:
 		return m.register(f.Body)
 	case wire.TypeEntries:
 		if fills {
@@ -223,7 +223,7 @@ func (m *Machine) register(body []byte) error {
 	if m.o.AppRecords == nil {
 		return nil
 	}
-	why, err := m.o.AppRecords.Take(r.Seq, r.Data)
+	why, err := m.o.AppRecords.Apply(r.Seq, r.Data)
 	if err == nil {
 		m.pull.recorded = m.session.opening
 	}

@@ -30,7 +30,7 @@ func TestPurgedReplicaMakesNoRequests(t *testing.T) {
 			t.Errorf("do %d: %+v", do, purge)
 		}
 		r.clock = r.clock.Add(24 * time.Hour)
-		for _, e := range []replica.Event{replica.Wake{}, replica.Local{}, replica.Online{}, replica.Begin{}} {
+		for _, e := range []replica.Event{replica.Wake{}, replica.LocalWrite{}, replica.Online{}, replica.Begin{}} {
 			r.step(e)
 		}
 		if len(r.requests) > 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// MaxPiece is the maximum size of one chunk of a snapshot, in bytes.
-const MaxPiece = maxObject
+// MaxChunkBytes is the maximum size of one chunk of a snapshot, in bytes.
+const MaxChunkBytes = maxObject
 
 // rebase is the download of a snapshot. The store has the chunks by hash, so that an interrupted download continues with the missing
 // chunks, even after a restart.
@@ -294,7 +294,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		return m.setBack(f.Seq, least)
 	}
 	for _, c := range slices.Concat(f.Chunks, f.Objects) {
-		if c.Size > MaxPiece {
+		if c.Size > MaxChunkBytes {
 			return fmt.Errorf("%w: snapshot chunk of %d bytes is too large", errAnswer, c.Size)
 		}
 	}

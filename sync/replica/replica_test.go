@@ -516,7 +516,7 @@ func TestObjects(t *testing.T) {
 	})
 	r.settle()
 	trained("r", r.writeWith)
-	r.step(replica.Local{})
+	r.step(replica.LocalWrite{})
 	r.settle()
 	r.agree()
 	n := 0

@@ -57,7 +57,7 @@ type register struct{ seq uint64 }
 
 func (r *register) Seq() uint64 { return r.seq }
 
-func (r *register) Take(seq uint64, data []byte) (reason string, err error) {
+func (r *register) Apply(seq uint64, data []byte) (reason string, err error) {
 	if string(data) != "register" {
 		return "deleted", nil
 	}
@@ -367,7 +367,7 @@ func (r *rig) isSettled() bool {
 func (r *rig) write(bodies ...log.Body) []log.Dot {
 	r.Helper()
 	dots := r.writeWith(nil, bodies...)
-	r.step(replica.Local{})
+	r.step(replica.LocalWrite{})
 	return dots
 }
 

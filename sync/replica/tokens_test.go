@@ -50,7 +50,7 @@ func TestTokens(t *testing.T) {
 		return false
 	}
 	r.crash()
-	r.step(replica.Local{})
+	r.step(replica.LocalWrite{})
 	r.settle()
 	if len(tokens) == 0 || tokens[0] != want {
 		t.Fatalf("pushes say %v, first want %s", tokens, want)

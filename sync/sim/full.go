@@ -31,9 +31,9 @@ func (w *powerCutStore) Room() error {
 func (w *world) fill(r *party) {
 	w.stats.Full++
 	s := scarce + space(w.rng.IntN(2))
-	set := r.spare
+	set := r.setFreeSpace
 	if w.rng.IntN(4) == 0 {
-		set = w.origin.spare
+		set = w.origin.setFreeSpace
 	}
 	set(s)
 	w.after(w.some(20*time.Second), func() { set(spacious) })

@@ -30,9 +30,9 @@ func (w *world) happen() {
 	case n < 65:
 		w.origin.tidy()
 	case n < 70:
-		r.fuse(r.crash)
+		r.cutPowerSoon(r.crash)
 	case n < 74:
-		w.origin.fuse(w.origin.crash)
+		w.origin.cutPowerSoon(w.origin.crash)
 	case n < 84:
 		r.unplug()
 	case n < 89:

@@ -74,7 +74,7 @@ func (w *world) erase() {
 
 // mend restores the origin's disk space and power for the rest of the run, and starts the origin if it is down.
 func (g *origin) mend() {
-	g.spare(spacious)
+	g.setFreeSpace(spacious)
 	if !g.up {
 		g.runWithCuts(g.start)
 	}
@@ -86,7 +86,7 @@ func (g *origin) mend() {
 
 // mend restores the replica's disk space, power and link for the rest of the run. It starts the replica with the newest version if needed.
 func (r *party) mend() {
-	r.spare(spacious)
+	r.setFreeSpace(spacious)
 	if r.down = false; r.old {
 		r.old = false
 		r.reopen()

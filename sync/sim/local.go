@@ -55,7 +55,7 @@ func (g *origin) checkLocal(r *api.Request, resp *response) error {
 			if err != nil || !ok {
 				return err
 			}
-			if slices.Contains([]wire.Type{wire.TypeDerived, wire.TypeObject, wire.TypeRegister, wire.TypeEntries}, f.Type) {
+			if slices.Contains([]wire.Type{wire.TypeDerived, wire.TypeObject, wire.TypeAppRecord, wire.TypeEntries}, f.Type) {
 				return sends(f.Type)
 			}
 		}

@@ -60,8 +60,8 @@ var clusterMutants = []mutant{
 	},
 	{
 		name: "an edge's session is not checked", test: clusterTest, file: "origin/server/cluster/sim/edge.go",
-		from: "|| !p.store.Answers(e.etcd.claim) {\n",
-		to:   "|| !p.store.Answers(e.etcd.claim) && !$ {\n",
+		from: "|| !p.store.MayAnswer(e.etcd.claim) {\n",
+		to:   "|| !p.store.MayAnswer(e.etcd.claim) && !$ {\n",
 	},
 	{
 		name: "a position is stored after its batch", test: clusterTest, file: channelStore,

@@ -112,8 +112,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "an edit that is newer wins over a deletion", file: "core/fold/inputs.go",
-		from: "	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)",
-		to:   "	if $ && f.stamp.At < in.Modified {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)",
+		from: "	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.deleteInput(&in)",
+		to:   "	if $ && f.stamp.At < in.Modified {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.deleteInput(&in)",
 	},
 	{
 		name: "deleting all spares who was written to later", file: "core/fold/names.go",

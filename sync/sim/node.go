@@ -38,15 +38,15 @@ func (n *node) mount() error {
 	return err
 }
 
-// spare sets the space left on the disk.
-func (n *node) spare(s space) {
+// setFreeSpace sets the space left on the disk.
+func (n *node) setFreeSpace(s space) {
 	if n.space = s; n.up {
 		n.wire.space = s
 	}
 }
 
-// fuse cuts the power at one of the next steps of the store, or calls crash at once.
-func (n *node) fuse(crash func()) {
+// cutPowerSoon cuts the power at one of the next steps of the store, or calls crash at once.
+func (n *node) cutPowerSoon(crash func()) {
 	if !n.up {
 		return
 	}
@@ -70,9 +70,9 @@ func catchCut(do func() error, crash func()) (complete bool, err error) {
 	return true, err
 }
 
-// fall ends the party's process: it is killed, or its computer loses power. fall calls start after a random time below within, unless the
+// stop ends the party's process: it is killed, or its computer loses power. stop calls start after a random time below within, unless the
 // process runs again by then. A process that was killed may crash again soon after that.
-func (n *node) fall(within time.Duration, start, crash func()) {
+func (n *node) stop(within time.Duration, start, crash func()) {
 	w := n.world
 	n.up = false
 	var killed bool

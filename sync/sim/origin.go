@@ -98,7 +98,7 @@ func (g *origin) createApp(epoch log.Epoch) error {
 	}
 	o := newOracle(w.app, log.Chain(epoch), w.program.noteOp)
 	o.over, o.memory = g.over, w.o.Memory
-	w.goOn(o)
+	w.setOracle(o)
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (g *origin) crash() {
 		_ = g.feed.Close() // snapshots that are open end with the process
 	}
 	g.engine, g.feed, g.part = nil, nil, nil
-	g.fall(10*time.Second, func() { g.runWithCuts(g.start) }, g.crash)
+	g.stop(10*time.Second, func() { g.runWithCuts(g.start) }, g.crash)
 	g.answerPolls()
 }
 
@@ -162,13 +162,13 @@ func (g *origin) back() {
 	g.disk = g.copied.Copy()
 	f, err := w.oracle.fork(g.stable)
 	if err == nil {
-		err = w.owe(w.oracle, f)
+		err = w.recordLost(w.oracle, f)
 	}
 	if err != nil {
 		w.fail(err)
 		return
 	}
-	w.goOn(f)
+	w.setOracle(f)
 	g.runWithCuts(g.start)
 }
 

@@ -40,9 +40,9 @@ func (r *party) scanKept(yield func(e log.Entry)) error {
 	})
 }
 
-// owe adds to w.owed the operations that the log before has, that the log after lacks, and that a running replica has stored. It skips
+// recordLost adds to w.owed the operations that the log before has, that the log after lacks, and that a running replica has stored. It skips
 // replicas with unsynced data, which they may lose, and edges that were ever revoked.
-func (w *world) owe(before, after *oracle) error {
+func (w *world) recordLost(before, after *oracle) error {
 	for _, r := range w.parties {
 		disk, ok := r.disk.(*Memory)
 		if !ok || !r.up || r.edge != nil && r.edge.was || disk.durable < len(disk.batches) {

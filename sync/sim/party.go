@@ -167,7 +167,7 @@ func (r *party) write() {
 		})
 		return cmp.Or(wrong, err)
 	})
-	r.step(replica.Local{})
+	r.step(replica.LocalWrite{})
 }
 
 // tidy does all deferred work of the partition, and checks the replica.
@@ -211,7 +211,7 @@ func (r *party) crash() {
 	r.world.stats.ReplicaCuts++
 	r.part, r.machine = nil, nil
 	r.life++
-	r.fall(5*time.Second, func() { r.runWithCuts(r.start) }, r.crash)
+	r.stop(5*time.Second, func() { r.runWithCuts(r.start) }, r.crash)
 }
 
 // checkedPartition is a partition that checks the calls of the machine and their verdicts against the oracle.
@@ -242,7 +242,7 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 	t.party.base = t.party.world.trimmed
 	err := t.Replica.Rebase(ctx, s)
 	if err == nil && t.party.world.o.Memory {
-		t.party.forgive(&s)
+		t.party.dropPromises(&s)
 	}
 	if err == nil && t.party.wire.space > spacious {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
@@ -250,8 +250,8 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 	return err
 }
 
-// forgive drops promises that a snapshot counts as kept, since the log has other operations by their names at stable entries: no entry shows that.
-func (r *party) forgive(s *partition.Snapshot) {
+// dropPromises drops promises that a snapshot counts as kept, since the log has other operations by their names at stable entries: no entry shows that.
+func (r *party) dropPromises(s *partition.Snapshot) {
 	o, stable := r.world.oracle, max(s.Stable, r.world.trimmed)
 	r.promised = slices.DeleteFunc(r.promised, func(dot log.Dot) bool {
 		forgiven := o.isUsed(dot) && !o.hasIssue(dot) && o.at[dot] != 0 && o.at[dot] <= stable
@@ -318,8 +318,8 @@ func (r *party) register() replica.AppRecords {
 // Seq implements [replica.AppRecords].
 func (e *edge) Seq() uint64 { return e.seq }
 
-// Take implements [replica.AppRecords].
-func (e *edge) Take(seq uint64, data []byte) (reason string, err error) {
+// Apply implements [replica.AppRecords].
+func (e *edge) Apply(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeAppRecord(data)
 	if err != nil || x.Revoked != "" {
 		return x.Revoked, err

@@ -132,8 +132,8 @@ func (w *world) open() error {
 	return nil
 }
 
-// goOn makes o the oracle of the current log.
-func (w *world) goOn(o *oracle) { w.oracle, w.logs = o, append(w.logs, o) }
+// setOracle makes o the oracle of the current log.
+func (w *world) setOracle(o *oracle) { w.oracle, w.logs = o, append(w.logs, o) }
 
 // Numbers of a run before the healing.
 const (

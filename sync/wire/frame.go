@@ -29,7 +29,7 @@ const (
 	TypePart       Type = 1 + iota // the body continues in the next frame
 	TypeDerived                    // [Derived]
 	TypeObject                     // [Object]
-	TypeRegister                   // [AppRecord]
+	TypeAppRecord                  // [AppRecord]
 	TypeEntries                    // [Entries]
 	TypeCheckpoint                 // [Checkpoint]
 	TypeKeepalive                  // [Keepalive]

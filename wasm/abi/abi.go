@@ -2,7 +2,7 @@
 //
 //	host                                                          guest
 //	AppendRequest ──▶ bytes at reserve's address ──▶ serve ──▶ ParseRequest
-//	ParseServed  ◀── bytes at the answer's address ◀───────── AppendResponse, AppendJobs
+//	ParseServeResult  ◀── bytes at the answer's address ◀───────── AppendResponse, AppendJobs
 //
 // An envelope is a message of package field. Large content (a body, a picture) comes last in its message, or the message can be written
 // in parts around it, so that neither side copies it to build an envelope. Results of Parse functions share the envelope's memory.
@@ -23,8 +23,8 @@ import (
 // Version is the result of the export abi.
 const Version = 1
 
-// ErrWild is returned for an address or a length outside the guest's memory. The host does not use the instance again.
-var ErrWild = errors.New("range outside the guest's memory")
+// ErrRange is returned for an address or a length outside the guest's memory. The host does not use the instance again.
+var ErrRange = errors.New("range outside the guest's memory")
 
 // ErrVersion is returned for a module with another ABI version than [Version].
 var ErrVersion = errors.New("module has a different version of the ABI")
@@ -47,7 +47,7 @@ type StoreKind uint8
 
 // The kinds of store.
 const (
-	StoreLent   StoreKind = 1 // the host's store, through the imports kv_ and picture_
+	StoreHost   StoreKind = 1 // the host's store, through the imports kv_ and picture_
 	StoreFiles  StoreKind = 2 // the guest's store in the host's files, through the imports file_
 	StoreMemory StoreKind = 3 // the guest's memory alone
 )

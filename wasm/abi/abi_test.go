@@ -68,7 +68,7 @@ func TestErrorsCross(t *testing.T) {
 			t.Errorf("%v crosses a second time as %d %q", tt.err, again, words)
 		}
 	}
-	if code, text := abi.CodeOf(nil); code != abi.Well || text != "" || code.Err("x") != nil {
+	if code, text := abi.CodeOf(nil); code != abi.NoError || text != "" || code.Err("x") != nil {
 		t.Errorf("CodeOf(nil) = %d, %q", code, text)
 	}
 	if err := abi.Code(1e6).Err("new"); !errors.Is(err, abi.ErrRemote) || err.Error() != "new" {
@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"empty", second(abi.ParseSettings(nil))},
 		{"newer", second(abi.ParseRequest([]byte{2}))},
-		{"no role", second(abi.ParseSettings((&abi.Settings{Store: abi.StoreLent}).Marshal()))},
+		{"no role", second(abi.ParseSettings((&abi.Settings{Store: abi.StoreHost}).Marshal()))},
 		{"no store", second(abi.ParseSettings((&abi.Settings{Role: abi.Both}).Marshal()))},
 		{"cut", second(abi.ParseSettings(good.Marshal()[:20]))},
 		{"crop", second(abi.ParseJob([]byte{1, 4<<3 | 2, 1, 0}))},

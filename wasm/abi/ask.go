@@ -34,8 +34,8 @@ type Query struct {
 // Marshal returns the envelope.
 func (q *Query) Marshal() []byte { return encodeQuery(nil, q) }
 
-// ParseQuestion reads an envelope.
-func ParseQuestion(data []byte) (Query, error) { return decodeQuery(data) }
+// ParseQuery reads an envelope.
+func ParseQuery(data []byte) (Query, error) { return decodeQuery(data) }
 
 // reply is the answer to a question.
 //

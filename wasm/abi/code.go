@@ -20,7 +20,7 @@ type Code uint32
 
 // The codes. Results have the codes 1 to 11. Code 12 is unused.
 const (
-	Well         Code = 0
+	NoError      Code = 0
 	Fetch        Code = 1
 	Busy         Code = 2
 	Timeout      Code = 3
@@ -78,10 +78,10 @@ var codes = []struct {
 	{kv.ErrFailed, StoreFailed},
 }
 
-// CodeOf returns the code and the text of an error: Well and no text for nil, Internal for an error that codes does not list.
+// CodeOf returns the code and the text of an error: NoError and no text for nil, Internal for an error that codes does not list.
 func CodeOf(err error) (c Code, text string) {
 	if err == nil {
-		return Well, ""
+		return NoError, ""
 	}
 	for _, row := range codes {
 		if errors.Is(err, row.err) {
@@ -91,10 +91,10 @@ func CodeOf(err error) (c Code, text string) {
 	return Internal, err.Error()
 }
 
-// Err returns an error with a text for a code, or nil for Well. The error wraps the error of the code's first row in codes, or ErrRemote
+// Err returns an error with a text for a code, or nil for NoError. The error wraps the error of the code's first row in codes, or ErrRemote
 // for an unknown code.
 func (c Code) Err(text string) error {
-	if c == Well {
+	if c == NoError {
 		return nil
 	}
 	for _, row := range codes {

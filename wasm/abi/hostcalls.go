@@ -10,9 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// RoomOnce is the size in bytes of the buffer that the guest gives to imports that it must not call twice, token_issue and count. Their
+// OnceBufferBytes is the size in bytes of the buffer that the guest gives to imports that it must not call twice, token_issue and count. Their
 // results always fit.
-const RoomOnce = 64 << 10
+const OnceBufferBytes = 64 << 10
 
 // claims are the claims of a token.
 //

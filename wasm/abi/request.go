@@ -72,5 +72,5 @@ func AppendJobs(buf []byte, call uint64, jobs []api.Job) []byte {
 	return encodeServeResult(buf, &ServeResult{Call: call, Jobs: jobs})
 }
 
-// ParseServed reads the answer of serve or resume. The body and the jobs' data share data's memory.
-func ParseServed(data []byte) (ServeResult, error) { return decodeServeResult(data) }
+// ParseServeResult reads the answer of serve or resume. The body and the jobs' data share data's memory.
+func ParseServeResult(data []byte) (ServeResult, error) { return decodeServeResult(data) }

@@ -72,7 +72,7 @@ func ParseSettings(data []byte) (s Settings, err error) {
 	if s.Role < Engine {
 		d.Malformed("role")
 	}
-	if s.Store < StoreLent {
+	if s.Store < StoreHost {
 		d.Malformed("store")
 	}
 	return s, envelope("settings", d)

@@ -71,5 +71,5 @@ type Task struct {
 // Append returns the envelope. It reuses buf's memory.
 func (s *StepResult) Append(buf []byte) []byte { return encodeStepResult(buf, s) }
 
-// ParseStepped reads an envelope. The jobs' data shares data's memory.
-func ParseStepped(data []byte) (StepResult, error) { return decodeStepResult(data) }
+// ParseStepResult reads an envelope. The jobs' data shares data's memory.
+func ParseStepResult(data []byte) (StepResult, error) { return decodeStepResult(data) }

@@ -61,7 +61,7 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 		x.Kind = eventBegin
 	case replica.Wake:
 		x.Kind = eventWake
-	case replica.Local:
+	case replica.LocalWrite:
 		x.Kind = eventLocal
 	case replica.Answer:
 		x = event{Kind: eventAnswer, ID: e.ID, Status: e.Status, Header: e.Header, More: e.More, Blob: e.Sum, Placed: e.Placed, Body: e.Body}
@@ -98,7 +98,7 @@ func ParseEvent(data []byte) (replica.Event, error) {
 	case eventWake:
 		return replica.Wake{}, nil
 	case eventLocal:
-		return replica.Local{}, nil
+		return replica.LocalWrite{}, nil
 	case eventAnswer:
 		a := replica.Answer{ID: x.ID, Status: x.Status, Header: x.Header, More: x.More, Sum: x.Blob, Placed: x.Placed, Body: x.Body}
 		if x.Error != nil {
@@ -161,8 +161,8 @@ func (s *SyncResult) Append(buf []byte) []byte {
 	return encodeSyncResult(buf, &x)
 }
 
-// ParseSynced reads an envelope. Bodies borrow data.
-func ParseSynced(data []byte) (SyncResult, error) {
+// ParseSyncResult reads an envelope. Bodies borrow data.
+func ParseSyncResult(data []byte) (SyncResult, error) {
 	x, err := decodeSyncResult(data)
 	s := SyncResult{Err: x.Error.err(), Status: x.Status}
 	for i := range x.Effects {

@@ -25,7 +25,7 @@ func events() []replica.Event {
 		nil,
 		replica.Begin{},
 		replica.Wake{},
-		replica.Local{},
+		replica.LocalWrite{},
 		replica.BlobWanted{Blob: blob.Sum([]byte("b"))},
 		replica.Offline{},
 		replica.Online{},
@@ -57,12 +57,12 @@ func TestHostSnapshotMessages(t *testing.T) {
 	effects := abi.SyncResult{Effects: []replica.Effect{
 		replica.Ask{ID: 3, Method: "GET", Path: "/v2/sync/snapshot/00", Place: true}, replica.InstallSnapshot{Manifest: []byte("manifest")},
 	}}
-	back, err := abi.ParseSynced(effects.Append(nil))
+	back, err := abi.ParseSyncResult(effects.Append(nil))
 	if d := cmp.Diff(effects.Effects, back.Effects); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}
 	for _, native := range []bool{false, true} {
-		s := abi.Settings{Role: abi.Engine, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", NativeSnapshots: native}}
+		s := abi.Settings{Role: abi.Engine, Store: abi.StoreHost, Replica: &abi.Replica{Name: "copy", NativeSnapshots: native}}
 		if x, err := abi.ParseSettings(s.Marshal()); err != nil || x.Replica.NativeSnapshots != native {
 			t.Errorf("%+v, %v", x.Replica, err)
 		}
@@ -165,7 +165,7 @@ func TestEventsCross(t *testing.T) {
 // TestEffectsCross encodes and decodes each effect and a status with all fields.
 func TestEffectsCross(t *testing.T) {
 	want := fullSyncResult()
-	got, err := abi.ParseSynced(want.Append(nil))
+	got, err := abi.ParseSyncResult(want.Append(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestEffectsCross(t *testing.T) {
 		t.Errorf("errors are %v and %v", got.Err, got.Effects[4])
 	}
 	for _, bad := range [][]byte{{field.Version, 3<<3 | 2, 2, 1 << 3, 99}, {field.Version, 2<<3 | 2, 2, 1 << 3, 99}} {
-		if _, err := abi.ParseSynced(bad); !errors.Is(err, field.ErrFormat) {
+		if _, err := abi.ParseSyncResult(bad); !errors.Is(err, field.ErrFormat) {
 			t.Errorf("ParseSynced(%x) = %v, want ErrFormat", bad, err)
 		}
 	}

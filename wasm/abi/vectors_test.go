@@ -168,7 +168,7 @@ func vectors() []vector {
 			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
 			"counted": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28), "checked": true,
 		}),
-		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreLent}).Marshal(), fields{"role": 1., "store": 1.}),
+		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreHost}).Marshal(), fields{"role": 1., "store": 1.}),
 		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),
 		envelope("done", "refused", abi.AppendDone(nil, predict.ErrBundle), fields{"error": fields{"code": 15., "text": "invalid bundle"}}),
 		envelope("request", "all", abi.AppendRequest(nil, &request), fields{
@@ -274,7 +274,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 		r, err := abi.ParseRequest(data)
 		return abi.AppendRequest(nil, &r), err
 	case "response", "jobs":
-		s, err := abi.ParseServed(data)
+		s, err := abi.ParseServeResult(data)
 		if s.Call != 0 {
 			return abi.AppendJobs(nil, s.Call, s.Jobs), err
 		}
@@ -292,10 +292,10 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 		s, err := abi.ParseStep(data)
 		return s.Marshal(), err
 	case "stepped":
-		s, err := abi.ParseStepped(data)
+		s, err := abi.ParseStepResult(data)
 		return s.Append(nil), err
 	case "question":
-		q, err := abi.ParseQuestion(data)
+		q, err := abi.ParseQuery(data)
 		return q.Marshal(), err
 	case "reply":
 		value, guestErr, err := abi.ParseReply(data)
@@ -319,7 +319,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 		e, err := abi.ParseEvent(data)
 		return abi.AppendEvent(nil, e), err
 	case "synced":
-		s, err := abi.ParseSynced(data)
+		s, err := abi.ParseSyncResult(data)
 		return s.Append(nil), err
 	}
 	return nil, nil

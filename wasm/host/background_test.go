@@ -128,11 +128,11 @@ func TestApplicationsOfAccountAreOneCaller(t *testing.T) {
 	}
 }
 
-// TestBackgroundWritesAreReported: the fleet calls Wrote for operations of the background, such as the end of a download or of a training,
-// so that a replica sends them at once. It does not call Wrote for maintenance.
+// TestBackgroundWritesAreReported: the fleet calls OnWrite for operations of the background, such as the end of a download or of a training,
+// so that a replica sends them at once. It does not call OnWrite for maintenance.
 func TestBackgroundWritesAreReported(t *testing.T) {
 	wrote := map[string]int{}
-	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Wrote = func(app string) { wrote[app]++ } })
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.OnWrite = func(app string) { wrote[app]++ } })
 	ten := n.tenant()
 	since := func(name string, want int) {
 		t.Helper()

@@ -243,9 +243,9 @@ func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 	if err != nil {
 		b.Fatal(err)
 	}
-	services.Register = &book{app: s.app, seq: seq}
+	services.AppRecords = &book{app: s.app, seq: seq}
 	in, err := module(b).Open(ctx, services, abi.Settings{
-		Role: abi.Engine, App: s.app, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", Live: replica.Once, Wants: wire.Wants{Vectors: wants}},
+		Role: abi.Engine, App: s.app, Store: abi.StoreHost, Replica: &abi.Replica{Name: "copy", Live: replica.Once, Wants: wire.Wants{Vectors: wants}},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -52,7 +52,7 @@ func (in *Instance) readServeResult(answer []byte, err error) (abi.ServeResult, 
 	if err != nil {
 		return abi.ServeResult{}, err
 	}
-	s, err := abi.ParseServed(answer)
+	s, err := abi.ParseServeResult(answer)
 	if err == nil && s.Call != 0 && len(s.Jobs) == 0 || s.Call == 0 && s.Response.Status == 0 {
 		err = errors.New("the module returned neither an answer nor jobs")
 	}
@@ -90,7 +90,7 @@ func (in *Instance) step(ctx context.Context, s abi.Step) (StepResult, error) {
 	if err != nil {
 		return StepResult{}, err
 	}
-	result, err := abi.ParseStepped(answer)
+	result, err := abi.ParseStepResult(answer)
 	if err := in.invalidAnswer(err); err != nil {
 		return StepResult{}, err
 	}
@@ -147,7 +147,7 @@ func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.SyncResult, 
 	if err != nil {
 		return abi.SyncResult{}, err
 	}
-	s, err := abi.ParseSynced(answer)
+	s, err := abi.ParseSyncResult(answer)
 	if err := in.invalidAnswer(err); err != nil {
 		return abi.SyncResult{}, err
 	}

@@ -37,17 +37,17 @@ type FleetOptions struct {
 	Models      *predict.Set                  // public models without their networks; nil: the fleet reads them from the bundles
 	MemoryBytes int64                         // memory of all writers in bytes; above it the fleet closes idle ones; 0: DefaultMemoryBytes
 	Replica     func(app string) *abi.Replica // returns the replica settings of an application; nil, or a nil result: it is not a replica
-	// Wrote is called after an instance has written to its application, except for pulled entries. It must return at once. If it is nil,
+	// OnWrite is called after an instance has written to its application, except for pulled entries. It must return at once. If it is nil,
 	// the fleet notifies nobody.
-	Wrote func(app string)
+	OnWrite func(app string)
 
 	// Admit is called before a call with a credential of an application reaches its instance. If it returns an error, the call is
 	// answered with that error. If Admit is nil, all calls pass.
 	Admit func(ctx context.Context, app string, r *api.Request) error
 
-	// Learn is called for a request with a valid form of a credential that has no record, before the request is refused. The host may get
-	// newer records from the origin meanwhile. If Learn is nil, the request is refused at once.
-	Learn func(ctx context.Context, r *api.Request)
+	// UnknownCredential is called for a request with a valid form of a credential that has no record, before the request is refused. The host may get
+	// newer records from the origin meanwhile. If UnknownCredential is nil, the request is refused at once.
+	UnknownCredential func(ctx context.Context, r *api.Request)
 
 	CollectOrphans func() // called when pictures may exist that no record refers to; nil: nobody is notified
 }

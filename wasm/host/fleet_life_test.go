@@ -195,7 +195,7 @@ func TestReplacedMidCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.turn
-	w.in.markCrashed(abi.ErrWild)
+	w.in.markCrashed(abi.ErrRange)
 	w.give()
 	call.Resume(n.work(call.Jobs()))
 	if got := call.Response(); !call.Done() || got.Status != 503 {

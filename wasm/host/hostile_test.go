@@ -59,7 +59,7 @@ func testServices(t testing.TB) Services {
 
 func open(t testing.TB, rt *Runtime, services Services) *Instance {
 	t.Helper()
-	in, err := rt.Open(context.Background(), services, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+	in, err := rt.Open(context.Background(), services, abi.Settings{Role: abi.Engine, Store: abi.StoreHost})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,9 +103,9 @@ func TestHostileGuests(t *testing.T) {
 		{"trap", "serve", func(*guest) []byte { return trap }, "unreachable"},
 		{"memory bomb", "serve", func(*guest) []byte { return bomb }, "unreachable"},
 		{"deep recursion", "serve", func(g *guest) []byte { return g.recursion("serve") }, "stack overflow"},
-		{"answer outside memory", "serve", func(*guest) []byte { return wildAnswer }, abi.ErrWild.Error()},
+		{"answer outside memory", "serve", func(*guest) []byte { return wildAnswer }, abi.ErrRange.Error()},
 		{"no answer", "serve", func(*guest) []byte { return noAnswer }, "neither"},
-		{"room outside memory", "reserve", func(*guest) []byte { return wildRoom }, abi.ErrWild.Error()},
+		{"room outside memory", "reserve", func(*guest) []byte { return wildRoom }, abi.ErrRange.Error()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestHostileGuests(t *testing.T) {
 			g.bodies[tt.export] = tt.body(g)
 			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&logs, nil))
 			rt := newRuntime(t, o)
-			in, err := rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+			in, err := rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreHost})
 			if tt.export == "reserve" {
 				if err == nil || !errors.Is(err, ErrCrashed) || !strings.Contains(err.Error(), tt.want) {
 					t.Fatalf("Open = %v, want %q", err, tt.want)
@@ -196,7 +196,7 @@ func TestRefusedModules(t *testing.T) {
 			rt, err := NewRuntime(context.Background(), options(tt.module))
 			if err == nil {
 				defer rt.Close(context.Background())
-				_, err = rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+				_, err = rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreHost})
 			}
 			if !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)

@@ -31,7 +31,7 @@ func (c *call) set(v uint32) { c.stack[0] = uint64(v) }
 func (c *call) view(address, n uint32) []byte {
 	p, ok := c.memory.Read(address, n)
 	if !ok {
-		c.end(fmt.Errorf("%w: %d bytes at %d of %d", abi.ErrWild, n, address, c.memory.Size()))
+		c.end(fmt.Errorf("%w: %d bytes at %d of %d", abi.ErrRange, n, address, c.memory.Size()))
 	}
 	return p
 }

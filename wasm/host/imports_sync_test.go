@@ -38,7 +38,7 @@ func TestImportsForReplicas(t *testing.T) {
 	const room, size = 40 << 10, 8 << 10
 	p := newProber(t)
 	pictures, register := blob.NewMemory(blob.Options{}), &book{app: claims.App}
-	p.services.Blobs, p.services.Register = pictures, register
+	p.services.Blobs, p.services.AppRecords = pictures, register
 	picture, none := blob.Sum([]byte("picture")), blob.Sum(nil)
 	hash, _ := p.at(50_000, string(picture[:]))
 	other, _ := p.at(50_100, string(none[:]))

@@ -97,7 +97,7 @@ func (p *prober) call(n int, args ...uint64) (uint64, error) {
 	p.t.Helper()
 	if p.in == nil {
 		var err error
-		if p.in, err = p.rt.Open(context.Background(), p.services, abi.Settings{Role: abi.Engine, Store: abi.StoreLent}); err != nil {
+		if p.in, err = p.rt.Open(context.Background(), p.services, abi.Settings{Role: abi.Engine, Store: abi.StoreHost}); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func (p *prober) call(n int, args ...uint64) (uint64, error) {
 	if err == nil {
 		return binary.LittleEndian.Uint64(answer), nil
 	}
-	if !errors.Is(err, abi.ErrWild) && !errors.Is(err, hostcalls.ErrTooMany) {
+	if !errors.Is(err, abi.ErrRange) && !errors.Is(err, hostcalls.ErrTooMany) {
 		p.t.Fatalf("%s(%x) ends the guest with %v", imports[n].name, args, err)
 	}
 	if err := p.in.Close(); err != nil {

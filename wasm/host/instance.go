@@ -166,7 +166,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	}
 	room, ok := in.module.Memory().Read(uint32(stack[0]), uint32(n))
 	if !ok {
-		return nil, in.markCrashed(fmt.Errorf("reserve: %w: %d bytes at %d", abi.ErrWild, n, uint32(stack[0])))
+		return nil, in.markCrashed(fmt.Errorf("reserve: %w: %d bytes at %d", abi.ErrRange, n, uint32(stack[0])))
 	}
 	for _, p := range parts {
 		room = room[copy(room, p):]
@@ -178,7 +178,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	address, size := abi.AnswerAt(stack[0])
 	answer, ok := in.module.Memory().Read(address, size)
 	if !ok {
-		return nil, in.markCrashed(fmt.Errorf("%s: %w: %d bytes at %d", name, abi.ErrWild, size, address))
+		return nil, in.markCrashed(fmt.Errorf("%s: %w: %d bytes at %d", name, abi.ErrRange, size, address))
 	}
 	return append(make([]byte, 0, size), answer...), nil
 }
@@ -208,11 +208,11 @@ func (in *Instance) Close() error {
 	if in.module != nil && in.crash == nil && in.exports != nil {
 		_, err = in.Ask(context.Background(), abi.Query{What: abi.AskClose})
 	}
-	return errors.Join(err, in.Drop())
+	return errors.Join(err, in.Kill())
 }
 
-// Drop ends the instance without notifying the guest, as in a crash.
-func (in *Instance) Drop() error {
+// Kill ends the instance without notifying the guest, as in a crash.
+func (in *Instance) Kill() error {
 	if in.closed {
 		return nil
 	}

@@ -52,7 +52,7 @@ func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner
 	if err != nil {
 		t.Fatal(err)
 	}
-	services.Register = &book{app: from.app, seq: seq}
+	services.AppRecords = &book{app: from.app, seq: seq}
 	j := &joiner{TB: t, from: from}
 	j.Fleet, err = NewFleet(FleetOptions{
 		Runtime: rt, Services: services,

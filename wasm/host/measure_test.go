@@ -50,7 +50,7 @@ func BenchmarkStart(b *testing.B) {
 		}
 	})
 	for name, s := range map[string]abi.Settings{
-		"analyser": {Role: abi.Analyser, Store: abi.StoreMemory}, "engine": {Role: abi.Engine, Store: abi.StoreLent},
+		"analyser": {Role: abi.Analyser, Store: abi.StoreMemory}, "engine": {Role: abi.Engine, Store: abi.StoreHost},
 	} {
 		b.Run(name, func(b *testing.B) {
 			rt := module(b)
@@ -85,7 +85,7 @@ func BenchmarkCall(b *testing.B) {
 	b.Run("unauthorised", func(b *testing.B) {
 		services := testServices(b)
 		services.Bundles = models.FS
-		in, err := module(b).Open(ctx, services, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+		in, err := module(b).Open(ctx, services, abi.Settings{Role: abi.Engine, Store: abi.StoreHost})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -348,7 +348,7 @@ type farGuest struct{ guestOf }
 func (g farGuest) Close() error {
 	f := g.Instance.module.(*far)
 	_, err := f.page.do(context.Background(), f.in, messageToPage{ID: f.id, Drop: true})
-	return errors.Join(err, g.Drop())
+	return errors.Join(err, g.Kill())
 }
 
 // TestTranscriptsInPage replays the transcripts of core/api on the module in a browser.
@@ -372,7 +372,7 @@ func TestTranscriptsInPage(t *testing.T) {
 		}
 		services := Services{Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand}
 		s := abi.Settings{
-			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.PredictedTTL,
+			Role: abi.Engine, App: app, Store: abi.StoreHost, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.PredictedTTL,
 			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
 			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
 		}

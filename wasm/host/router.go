@@ -73,11 +73,11 @@ func (x *router) application(r *api.Request) (app string, unknown bool) {
 	return key.App, false
 }
 
-// application is [router.application]. If no record has the credential, it looks again after Learn.
+// application is [router.application]. If no record has the credential, it looks again after UnknownCredential.
 func (f *Fleet) application(ctx context.Context, r *api.Request) string {
 	app, unknown := f.router.application(r)
-	if unknown && f.o.Learn != nil {
-		f.o.Learn(ctx, r)
+	if unknown && f.o.UnknownCredential != nil {
+		f.o.UnknownCredential(ctx, r)
 		app, _ = f.router.application(r)
 	}
 	return app

@@ -86,7 +86,7 @@ func TestAdmit(t *testing.T) {
 func TestLearn(t *testing.T) {
 	asked, learned := 0, func() {}
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
-		o.Learn = func(context.Context, *api.Request) {
+		o.UnknownCredential = func(context.Context, *api.Request) {
 			asked++
 			learned()
 		}

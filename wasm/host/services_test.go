@@ -91,7 +91,7 @@ func TestPrinted(t *testing.T) {
 		t.Errorf("%d bytes are kept, %v, want %d that end with the newest", len(b.in.printed), err, maxPrinted)
 	}
 	b.put(64, 1<<16-4, 8)
-	if _, err := b.call(wasiWrite, 2, 64, 1, 32); !errors.Is(err, abi.ErrWild) {
+	if _, err := b.call(wasiWrite, 2, 64, 1, 32); !errors.Is(err, abi.ErrRange) {
 		t.Errorf("printing from outside of memory ends with %v, want ErrWild", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestPoll(t *testing.T) {
 			t.Errorf("poll_oneoff of %d = %d, want %d", n, answer, wasiInval)
 		}
 	}
-	if _, err := b.call(wasiPoll, 1000, 1<<16-8, 1, 32); !errors.Is(err, abi.ErrWild) {
+	if _, err := b.call(wasiPoll, 1000, 1<<16-8, 1, 32); !errors.Is(err, abi.ErrRange) {
 		t.Errorf("events outside of memory end with %v, want ErrWild", err)
 	}
 }

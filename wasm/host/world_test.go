@@ -75,7 +75,7 @@ func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
 }
 
 // Close drops the instance without closing it, as a crash does. A world does not close its native engine either.
-func (g guestOf) Close() error { return g.Drop() }
+func (g guestOf) Close() error { return g.Kill() }
 
 func (g guestOf) Take(_ time.Time, n int) ([]core.Task, error) {
 	return g.Instance.Take(context.Background(), n)
@@ -112,7 +112,7 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.OpenGuest {
 			Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand,
 		}
 		s := abi.Settings{
-			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.PredictedTTL,
+			Role: abi.Engine, App: app, Store: abi.StoreHost, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.PredictedTTL,
 			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members), MaxAnswer: uint64(o.MaxAnswer),
 			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
 		}

@@ -114,23 +114,23 @@ func (w *writer) shut() error {
 // scheduleStep makes the background ask the instance for tasks and for a step soon.
 func (w *writer) scheduleStep() { w.mayTake, w.mayStep = true, true }
 
-// noteWrites schedules a step and calls Wrote if the instance has written since its number of writes was since. A request that only reads
+// noteWrites schedules a step and calls OnWrite if the instance has written since its number of writes was since. A request that only reads
 // makes nothing due.
 func (w *writer) noteWrites(in *Instance, since int) {
 	if in.writes == since {
 		return
 	}
 	w.scheduleStep()
-	if w.f.o.Wrote != nil {
-		w.f.o.Wrote(w.app)
+	if w.f.o.OnWrite != nil {
+		w.f.o.OnWrite(w.app)
 	}
 }
 
-// noteCommits calls Wrote if the instance has committed since its number of commits was since. It is for background work, which commits
+// noteCommits calls OnWrite if the instance has committed since its number of commits was since. It is for background work, which commits
 // operations but not maintenance.
 func (w *writer) noteCommits(in *Instance, since int) {
-	if in.commits != since && w.f.o.Wrote != nil {
-		w.f.o.Wrote(w.app)
+	if in.commits != since && w.f.o.OnWrite != nil {
+		w.f.o.OnWrite(w.app)
 	}
 }
 
@@ -157,7 +157,7 @@ func (w *writer) ready(ctx context.Context) error {
 		return fmt.Errorf("%w: the application's module instance has failed %d times", api.ErrBusy, w.died)
 	}
 	s := w.f.o.Settings
-	s.Role, s.Store, s.App = abi.Engine, abi.StoreLent, w.app
+	s.Role, s.Store, s.App = abi.Engine, abi.StoreHost, w.app
 	if w.f.o.Replica != nil {
 		s.Replica = w.f.o.Replica(w.app)
 	}

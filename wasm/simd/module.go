@@ -17,7 +17,7 @@
 // added, in the same order. [Relaxed] returns the same results with one relaxed instruction, on machines where that is exact.
 //
 // Guest and module need each other, so one of them must import the other indirectly: a page calls through a JavaScript function, a
-// program on wazero through [Link].
+// program on wazero through functions of the host, as link_test.go shows.
 package simd
 
 import (

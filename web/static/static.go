@@ -16,20 +16,20 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Values of Cache-Control. Forever is for a file whose name contains a hash of its bytes, so it never changes. With Ask, a client asks each
+// Values of Cache-Control. Immutable is for a file whose name contains a hash of its bytes, so it never changes. With Revalidate, a client asks each
 // time whether the file has changed.
 const (
-	Forever = "public, max-age=31536000, immutable"
-	Ask     = "no-cache"
+	Immutable  = "public, max-age=31536000, immutable"
+	Revalidate = "no-cache"
 )
 
 // File is a file with its headers, ready to send.
 type File struct {
-	Body      []byte // nil: the file is stored in its first encoding only, and unpacked for a client that does not accept it
-	Kind      string // content type
-	Tag       string // entity tag with its quotes; empty: the answer has no tag
-	Cache     string
-	Encodings []Encoding // in order of preference, the best first
+	Body        []byte // nil: the file is stored in its first encoding only, and unpacked for a client that does not accept it
+	ContentType string // content type
+	Tag         string // entity tag with its quotes; empty: the answer has no tag
+	Cache       string
+	Encodings   []Encoding // in order of preference, the best first
 }
 
 // Encoding is another form of a file's body.
@@ -38,11 +38,11 @@ type Encoding struct {
 	Body func() []byte // returns the encoded body; nil if the encoding gains nothing
 }
 
-// New returns a file with Cache-Control [Ask]. The content type depends on the ending of name, and the tag on the bytes. The file keeps
+// New returns a file with Cache-Control [Revalidate]. The content type depends on the ending of name, and the tag on the bytes. The file keeps
 // body, so the caller must not change it.
 func New(name string, body []byte) *File {
 	sum := sha256.Sum256(body)
-	return &File{Body: body, Kind: KindOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Ask}
+	return &File{Body: body, ContentType: ContentTypeOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Revalidate}
 }
 
 // NewPacked is [New] for a file that is stored in one encoding only: gzip or br. It also returns the body without the encoding, and an error if
@@ -101,8 +101,8 @@ var kinds = map[string]string{
 	".tsv":         "text/tab-separated-values; charset=utf-8",
 }
 
-// KindOf returns the content type for the ending of a file's name.
-func KindOf(name string) string {
+// ContentTypeOf returns the content type for the ending of a file's name.
+func ContentTypeOf(name string) string {
 	if kind, ok := kinds[path.Ext(name)]; ok {
 		return kind
 	}
@@ -128,11 +128,11 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 		}
 		if body := e.Body(); body != nil {
 			header = append(header, api.Field{Name: "Content-Encoding", Value: e.Name})
-			return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: body}
+			return api.Response{Status: 200, ContentType: f.ContentType, Header: header, Body: body}
 		}
 	}
 	body, _ := f.Plain() // NewPacked could unpack it
-	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: body}
+	return api.Response{Status: 200, ContentType: f.ContentType, Header: header, Body: body}
 }
 
 // Header returns a header of a request, or "" if the request does not have it.

@@ -133,7 +133,7 @@ func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: thumbnail: %v", ErrNoResult, err) // the picture itself was readable
 	}
-	d := &catalog.DerivedData{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}
+	d := &catalog.DerivedData{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Fingerprint: fingerprint}
 	if a.Has&predict.WantExif != 0 {
 		d.Read, d.Taken = exif.Version, a.Exif.Taken
 	}

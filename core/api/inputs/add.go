@@ -86,7 +86,7 @@ func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malforme
 	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
 	d, err := v.DerivedOfInput(x.Net.Base, &in)
 	switch {
-	case err == nil && !d.Thumb.IsZero() && len(d.Print) > 0 && d.Read >= exif.Version:
+	case err == nil && !d.Thumb.IsZero() && len(d.Fingerprint) > 0 && d.Read >= exif.Version:
 		a.thumb, err = v.Thumb(in.Blob, in.Crop)
 		if err == nil {
 			a.derived, a.known = &d, true

@@ -137,7 +137,7 @@ func (w *world) link() string {
 func (w *world) operator() Account {
 	w.t.Helper()
 	_, setup, _ := strings.Cut(w.link(), "setup=")
-	_, a, err := w.Create(w.t.Context(), New{"Operator", "op@pictures.example", password, setup}, home)
+	_, a, err := w.Create(w.t.Context(), SignUpForm{"Operator", "op@pictures.example", password, setup}, home)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func (w *world) operator() Account {
 // person creates an account that is not verified.
 func (w *world) person(email string) (token string, a Account) {
 	w.t.Helper()
-	token, a, err := w.Create(w.t.Context(), New{"Ada", email, password, ""}, home)
+	token, a, err := w.Create(w.t.Context(), SignUpForm{"Ada", email, password, ""}, home)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -161,14 +161,14 @@ func TestFirstAccountNeedsTheLink(t *testing.T) {
 		t.Fatalf("SetupLink = %s?setup=%s", base, setup)
 	}
 	for _, wrong := range []string{"", setup[1:], strings.Repeat("0", 64)} {
-		if _, _, err := w.Create(t.Context(), New{"Eve", "eve@x.example", password, wrong}, away); !errors.Is(err, ErrSignUp) {
+		if _, _, err := w.Create(t.Context(), SignUpForm{"Eve", "eve@x.example", password, wrong}, away); !errors.Is(err, ErrSignUp) {
 			t.Errorf("Create with the link %q: %v, want %v", wrong, err, ErrSignUp)
 		}
 	}
-	if s, err := w.SignUp(); s != "first" || err != nil {
+	if s, err := w.SignUpPolicy(); s != "first" || err != nil {
 		t.Errorf("SignUp = %q, %v", s, err)
 	}
-	token, a, err := w.Create(t.Context(), New{" Op ", "Op@Pictures.Example", password, setup}, home)
+	token, a, err := w.Create(t.Context(), SignUpForm{" Op ", "Op@Pictures.Example", password, setup}, home)
 	if err != nil || !a.Verified || !a.Operator || a.Name != "Op" || a.Email != "op@pictures.example" || !isID(a.ID) {
 		t.Fatalf("Create = %+v, %v", a, err)
 	}
@@ -178,7 +178,7 @@ func TestFirstAccountNeedsTheLink(t *testing.T) {
 	if len(w.mails()) != 0 {
 		t.Error("the first account was sent a code")
 	}
-	_, b, err := w.Create(t.Context(), New{"Eve", "eve@x.example", password, setup}, away)
+	_, b, err := w.Create(t.Context(), SignUpForm{"Eve", "eve@x.example", password, setup}, away)
 	if err != nil || b.Operator || b.Verified {
 		t.Errorf("the second account with the link: %+v, %v", b, err)
 	}
@@ -225,7 +225,7 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 	if _, _, err := w.SignIn(t.Context(), DemoEmail, "", home); !errors.Is(err, auth.ErrLogin) {
 		t.Errorf("the demo's account signs in without a password: %v", err)
 	}
-	if err := w.MailReset(t.Context(), DemoEmail, home); err != nil || len(w.mails()) != 0 {
+	if err := w.SendResetLink(t.Context(), DemoEmail, home); err != nil || len(w.mails()) != 0 {
 		t.Errorf("a link to the demo's account was mailed: %v", err)
 	}
 	_, p := w.person("ada@x.example")
@@ -235,7 +235,7 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 	if got := w.Mails(); len(got) != 1 || got[0].To != "ada@x.example" {
 		t.Errorf("Mails = %v", got)
 	}
-	visit, err := w.Enter(a.ID, home)
+	visit, err := w.OpenSession(a.ID, home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 		t.Errorf("a visitor's session after the demo = %v, want %v", err, auth.ErrSession)
 	}
 	w.Registry = served
-	if s, _ := w.SignUp(); s != "first" {
+	if s, _ := w.SignUpPolicy(); s != "first" {
 		t.Errorf("SignUp = %q in a folder that was a demo's", s)
 	}
 	if !w.operator().Operator {
@@ -292,10 +292,10 @@ func TestEraseDuringSignUp(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got, err := w.SignUp(); got != tt.during || err != nil {
+		if got, err := w.SignUpPolicy(); got != tt.during || err != nil {
 			t.Errorf("SignUp = %q, %v, want %q", got, err, tt.during)
 		}
-		if got, err := w.SignUp(); got != tt.after || err != nil {
+		if got, err := w.SignUpPolicy(); got != tt.after || err != nil {
 			t.Errorf("SignUp after it = %q, %v, want %q", got, err, tt.after)
 		}
 	}
@@ -304,7 +304,7 @@ func TestEraseDuringSignUp(t *testing.T) {
 func TestClosed(t *testing.T) {
 	w := open(t, func(o *Options) { o.Closed = true })
 	w.operator()
-	if _, _, err := w.Create(t.Context(), New{"Eve", "eve@x.example", password, ""}, away); !errors.Is(err, ErrSignUp) {
+	if _, _, err := w.Create(t.Context(), SignUpForm{"Eve", "eve@x.example", password, ""}, away); !errors.Is(err, ErrSignUp) {
 		t.Errorf("Create = %v, want %v", err, ErrSignUp)
 	}
 }
@@ -313,13 +313,13 @@ func TestErase(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	token, a := w.person("ada@erased.example")
-	if err := w.MailReset(t.Context(), a.Email, home); err != nil {
+	if err := w.SendResetLink(t.Context(), a.Email, home); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Leave(t.Context(), a.ID, password+"?", home); !errors.Is(err, ErrWrongPassword) {
+	if err := w.EraseWithPassword(t.Context(), a.ID, password+"?", home); !errors.Is(err, ErrWrongPassword) {
 		t.Errorf("leaving with a wrong password: %v", err)
 	}
-	if err := w.Leave(t.Context(), a.ID, password, home); err != nil {
+	if err := w.EraseWithPassword(t.Context(), a.ID, password, home); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Session(t.Context(), token); !errors.Is(err, auth.ErrSession) {
@@ -355,13 +355,13 @@ func contents(t *testing.T, store kv.Store) string {
 func TestSecretsAreNotInClear(t *testing.T) {
 	w := open(t, nil)
 	_, setup, _ := strings.Cut(w.link(), "setup=")
-	token, _, err := w.Create(t.Context(), New{"Operator", "op@pictures.example", password, setup}, home)
+	token, _, err := w.Create(t.Context(), SignUpForm{"Operator", "op@pictures.example", password, setup}, home)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, a := w.person("ada@x.example")
 	code := w.code()
-	if err := w.MailReset(t.Context(), a.Email, home); err != nil {
+	if err := w.SendResetLink(t.Context(), a.Email, home); err != nil {
 		t.Fatal(err)
 	}
 	reset := aToken.FindString(w.mails()[0].Text)

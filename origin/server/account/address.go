@@ -54,8 +54,8 @@ func (c *change) claim(rec *record) error {
 	return nil
 }
 
-// own makes an account the verified holder of its email address. The errors are ErrTaken and the store's.
-func (c *change) own(rec *record) error {
+// setHolder makes an account the verified holder of its email address. The errors are ErrTaken and the store's.
+func (c *change) setHolder(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	switch {
 	case err != nil:
@@ -72,8 +72,8 @@ func (c *change) own(rec *record) error {
 	return nil
 }
 
-// leave removes an account from its email address. If it is the holder, the first claim becomes the holder.
-func (c *change) leave(rec *record) error {
+// removeClaim removes an account from its email address. If it is the holder, the first claim becomes the holder.
+func (c *change) removeClaim(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ const second = "another lantern in it"
 // claim creates an account with an email address that another account has or may have.
 func (w *world) claim(email, password string) Account {
 	w.t.Helper()
-	_, a, err := w.Create(w.t.Context(), New{"Eve", email, password, ""}, away)
+	_, a, err := w.Create(w.t.Context(), SignUpForm{"Eve", email, password, ""}, away)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRegisteredAddressesCostTheSame(t *testing.T) {
 		}
 		var eve Account
 		count("sign-in to no account", signIn("wrong wrong wrong"), auth.ErrLogin)
-		count("reset", func() error { return w.MailReset(t.Context(), "ada@x.example", away) }, nil)
+		count("reset", func() error { return w.SendResetLink(t.Context(), "ada@x.example", away) }, nil)
 		count("sign-up", func() error { eve = w.claim("ada@x.example", second); return nil }, nil)
 		count("sign-in", signIn(second), nil)
 		count("wrong code", func() error { _, err := w.Verify(t.Context(), eve.ID, "x", away); return err }, ErrCode)
@@ -99,7 +99,7 @@ func TestRegisteredAddressesCostTheSame(t *testing.T) {
 			_, _, err := w.ChangePassword(t.Context(), eve.ID, second, password+"!", away)
 			return err
 		}, nil)
-		count("erasing", func() error { return w.Leave(t.Context(), eve.ID, password+"!", away) }, nil)
+		count("erasing", func() error { return w.EraseWithPassword(t.Context(), eve.ID, password+"!", away) }, nil)
 		if state == "free" {
 			free = got
 		}
@@ -126,7 +126,7 @@ func TestAddressHasOneOwner(t *testing.T) {
 	if w.signsIn("ada@x.example", password) != ada.ID || w.signsIn("ada@x.example", second) != eve.ID {
 		t.Error("not every claim signs in")
 	}
-	if err := w.MailReset(t.Context(), "ada@x.example", home); err != nil {
+	if err := w.SendResetLink(t.Context(), "ada@x.example", home); err != nil {
 		t.Fatal(err)
 	}
 	reset := aToken.FindString(w.mails()[0].Text)
@@ -145,7 +145,7 @@ func TestAddressHasOneOwner(t *testing.T) {
 	if err := w.Erase(eve.ID, eve.ID, away); err != nil { // frees the address
 		t.Fatal(err)
 	}
-	if err := w.MailReset(t.Context(), "ada@x.example", home); err != nil {
+	if err := w.SendResetLink(t.Context(), "ada@x.example", home); err != nil {
 		t.Fatal(err)
 	}
 	if mails := w.mails(); len(mails) != 1 || w.signsIn("ada@x.example", password) != ada.ID {
@@ -170,10 +170,10 @@ func TestFirstAccountOwnsItsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, setup, _ := strings.Cut(w.link(), "setup=")
-	if _, _, err := w.Create(t.Context(), New{"Op", "ada@x.example", second, setup}, home); !errors.Is(err, ErrTaken) {
+	if _, _, err := w.Create(t.Context(), SignUpForm{"Op", "ada@x.example", second, setup}, home); !errors.Is(err, ErrTaken) {
 		t.Errorf("Create with a verified address: %v, want %v", err, ErrTaken)
 	}
-	_, a, err := w.Create(t.Context(), New{"Op", "bob@x.example", second, setup}, home)
+	_, a, err := w.Create(t.Context(), SignUpForm{"Op", "bob@x.example", second, setup}, home)
 	if err != nil || !a.Operator || !a.Verified {
 		t.Fatalf("Create with a claimed address = %+v, %v", a, err)
 	}
@@ -198,7 +198,7 @@ func TestRacingClaimsSignIn(t *testing.T) {
 	var group sync.WaitGroup
 	for n := range 2 {
 		group.Go(func() {
-			if _, _, err := w.Create(context.Background(), New{"Ada", "ada@x.example", passwordOf(n), ""}, ""); err != nil {
+			if _, _, err := w.Create(context.Background(), SignUpForm{"Ada", "ada@x.example", passwordOf(n), ""}, ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -245,7 +245,7 @@ func TestOwnerIsNotified(t *testing.T) {
 		}
 	}
 	for i := range 3 * mailsPerDay {
-		if _, _, err := w.Create(t.Context(), New{"Eve", "ada@x.example", second, ""}, fmt.Sprint("192.0.2.", i)); err != nil {
+		if _, _, err := w.Create(t.Context(), SignUpForm{"Eve", "ada@x.example", second, ""}, fmt.Sprint("192.0.2.", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestClaimsDelayNoFirstAccount(t *testing.T) {
 	var last Account
 	for i := range 2 * mailsPerDay {
 		var err error
-		if _, last, err = w.Create(t.Context(), New{"Eve", "ada@x.example", second, ""}, fmt.Sprint("192.0.2.", i)); err != nil {
+		if _, last, err = w.Create(t.Context(), SignUpForm{"Eve", "ada@x.example", second, ""}, fmt.Sprint("192.0.2.", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestOlderFolder(t *testing.T) {
 	if err := w.store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := w.SignUp(); s != "open" || err != nil {
+	if s, err := w.SignUpPolicy(); s != "open" || err != nil {
 		t.Fatalf("SignUp = %q, %v", s, err)
 	}
 	const ada, bob = "ad4828ea48cfefc4b147277f22a9d39a", "aa54cf599082fb0a56856e9766acc446"
@@ -450,14 +450,14 @@ func (w *world) useAddresses(n int, emails []string, rng *rand.Rand) {
 	id := ""
 	for range 12 {
 		if id == "" {
-			_, a, err := w.Create(ctx, New{"Ada", pick(), passwordOf(n), ""}, "")
+			_, a, err := w.Create(ctx, SignUpForm{"Ada", pick(), passwordOf(n), ""}, "")
 			fail(err)
 			id = a.ID
 			continue
 		}
 		switch rng.IntN(5) {
 		case 0:
-			_, err := w.edit(id, func(c *change, rec *record) error { return c.own(rec) }) // as Verify does for the right code
+			_, err := w.edit(id, func(c *change, rec *record) error { return c.setHolder(rec) }) // as Verify does for the right code
 			fail(err, ErrTaken)
 		case 1:
 			_, err := w.edit(id, func(_ *change, rec *record) error { rec.Mailed = codesSent{}; return nil })
@@ -468,10 +468,10 @@ func (w *world) useAddresses(n int, emails []string, rng *rand.Rand) {
 			_, _, err := w.ChangePassword(ctx, id, passwordOf(n), passwordOf(n), "")
 			fail(err)
 		case 3:
-			fail(w.Leave(ctx, id, passwordOf(n), ""))
+			fail(w.EraseWithPassword(ctx, id, passwordOf(n), ""))
 			id = ""
 		case 4:
-			fail(w.MailReset(ctx, pick(), ""))
+			fail(w.SendResetLink(ctx, pick(), ""))
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestNewTermReusesNothing(t *testing.T) {
 		}
 	}
 	a, b := p.worlds[0], p.worlds[1]
-	token, err := a.Enter(op.ID, home)
+	token, err := a.OpenSession(op.ID, home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestNewTermReusesNothing(t *testing.T) {
 	for p.machines[0].Next() != nil {
 	}
 	for _, w := range []*world{a, b} {
-		if state, err := w.SignUp(); state != "first" || err != nil {
+		if state, err := w.SignUpPolicy(); state != "first" || err != nil {
 			t.Errorf("SignUp = %s, %v", state, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestFollowerReadsAccounts(t *testing.T) {
 			o.Storage.Verified = Storage{Bytes: 1000}
 		})
 		a := p.worlds[0]
-		token, err := a.Enter(op.ID, home)
+		token, err := a.OpenSession(op.ID, home)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,9 +211,9 @@ func TestFollowerReadsAccounts(t *testing.T) {
 		_, operators := a.Spend(t.Context(), call(""))
 		_, some := a.SpendSome(call(op.ID), -3)
 		_, rename := a.Rename(t.Context(), op.ID, "Ada", home)
-		_, report := a.Report(op.ID, anApp, "e", 3)
+		_, report := a.CountEdgeCalls(op.ID, anApp, "e", 3)
 		_, picture := a.CountPicture(op.ID, 100, time.Hour)
-		_, enter := a.Enter(op.ID, home)
+		_, enter := a.OpenSession(op.ID, home)
 		for name, err := range map[string]error{
 			"Spend": spend, "Spend of the operator": operators, "SpendSome": some, "Rename": rename, "Report": report, "KeepPicture": picture,
 			"Enter": enter, "DropUsage": a.DropUsage(anApp), "Record": a.Record(Event{Action: AppExport}),
@@ -314,7 +314,7 @@ func TestAccountsChangeMachines(t *testing.T) {
 			o.Storage.Verified = Storage{Bytes: 1000}
 		})
 		events := p.verify()
-		token, err := p.worlds[0].Enter(op.ID, home)
+		token, err := p.worlds[0].OpenSession(op.ID, home)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func TestLinkWorksOnce(t *testing.T) {
 		w := open(t, func(o *Options) { o.Store = slow(t, seed) })
 		w.operator()
 		_, a := w.person("ada@x.example")
-		if err := w.MailReset(t.Context(), a.Email, home); err != nil {
+		if err := w.SendResetLink(t.Context(), a.Email, home); err != nil {
 			t.Fatal(err)
 		}
 		mails := w.mails()
@@ -133,7 +133,7 @@ func TestLateUseKeepsSession(t *testing.T) {
 		w.clock.pass(time.Second)
 		enter := func() string {
 			t.Helper()
-			token, err := w.Enter(op.ID, home)
+			token, err := w.OpenSession(op.ID, home)
 			if err != nil {
 				t.Fatal(err)
 			}

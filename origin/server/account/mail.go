@@ -159,8 +159,8 @@ func (r *Registry) Mails() []Mail {
 	return mails
 }
 
-// MailsBy returns the way of sending emails: "page" in a demo, "smtp", or "log".
-func (r *Registry) MailsBy() string {
+// MailTransport returns the way of sending emails: "page" in a demo, "smtp", or "log".
+func (r *Registry) MailTransport() string {
 	_, logged := r.o.Mail.(logSender)
 	switch {
 	case r.o.Demo:

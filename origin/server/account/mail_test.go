@@ -159,8 +159,8 @@ func TestMailsAreRetried(t *testing.T) {
 
 func TestMailsAreLogged(t *testing.T) {
 	w := open(t, func(o *Options) { o.Mail = nil })
-	if w.MailsBy() != "log" {
-		t.Errorf("MailsBy = %q", w.MailsBy())
+	if w.MailTransport() != "log" {
+		t.Errorf("MailsBy = %q", w.MailTransport())
 	}
 	w.operator()
 	w.person("ada@x.example")

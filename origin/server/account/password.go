@@ -68,7 +68,7 @@ func (r *Registry) setPassword(ctx context.Context, was *record, password, remot
 		rec.Password = hashed
 		place := c.claim
 		if action == PasswordReset || rec.Verified { // the user received the link at this address
-			place = c.own
+			place = c.setHolder
 		}
 		if err := place(rec); err != nil {
 			return err
@@ -108,10 +108,10 @@ func (rec *record) resets(h []byte, now time.Time) bool {
 	return h != nil && bytes.Equal(rec.Reset, h) && now.Before(rec.ResetEnd)
 }
 
-// MailReset sends a link by email with which the owner of an email address sets a new password. If no account has verified the address, the
+// SendResetLink sends a link by email with which the owner of an email address sets a new password. If no account has verified the address, the
 // link is for the first account that claims it. Neither the error nor its time shows whether such an account exists. The errors are
 // *auth.RateError and the store's.
-func (r *Registry) MailReset(_ context.Context, email, remote string) error {
+func (r *Registry) SendResetLink(_ context.Context, email, remote string) error {
 	now := r.o.Now()
 	if err := r.throttle.mails.take(remote, now); err != nil {
 		return err

@@ -51,13 +51,13 @@ func TestReset(t *testing.T) {
 	w.operator()
 	token, a := w.person("ada@x.example")
 	w.mails()
-	if err := w.MailReset(t.Context(), "nobody@x.example", home); err != nil || len(w.mails()) != 0 {
+	if err := w.SendResetLink(t.Context(), "nobody@x.example", home); err != nil || len(w.mails()) != 0 {
 		t.Errorf("MailReset(unknown) = %v", err)
 	}
 	link := func() string {
 		t.Helper()
 		w.clock.pass(time.Hour)
-		if err := w.MailReset(t.Context(), a.Email, home); err != nil {
+		if err := w.SendResetLink(t.Context(), a.Email, home); err != nil {
 			t.Fatal(err)
 		}
 		mails := w.mails()
@@ -122,7 +122,7 @@ func TestResetMailsAreFew(t *testing.T) {
 	_, a := w.person("ada@x.example")
 	w.mails()
 	for i := range 20 {
-		if err := w.MailReset(t.Context(), a.Email, fmt.Sprint("192.0.2.", i)); err != nil {
+		if err := w.SendResetLink(t.Context(), a.Email, fmt.Sprint("192.0.2.", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestResetMailsAreFew(t *testing.T) {
 	}
 	var err error
 	for i := 0; i < 20 && err == nil; i++ {
-		err = w.MailReset(t.Context(), fmt.Sprint(i, "@x.example"), away)
+		err = w.SendResetLink(t.Context(), fmt.Sprint(i, "@x.example"), away)
 	}
 	if !errors.Is(err, auth.ErrRate) {
 		t.Errorf("20 mails asked for from one network: %v", err)
@@ -203,7 +203,7 @@ func TestMailsToUnverifiedAddresses(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	const name = "Win a prize at evil.example"
-	_, a, err := w.Create(t.Context(), New{name, "ada@x.example", password, ""}, home)
+	_, a, err := w.Create(t.Context(), SignUpForm{name, "ada@x.example", password, ""}, home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestMailsToUnverifiedAddresses(t *testing.T) {
 	if err := w.SendCode(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.MailReset(t.Context(), a.Email, away); err != nil {
+	if err := w.SendResetLink(t.Context(), a.Email, away); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.ChangePassword(t.Context(), a.ID, password, password+"!", home); err != nil {

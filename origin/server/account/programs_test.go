@@ -199,14 +199,14 @@ func (p *program) one() {
 	)
 	switch rng.IntN(32) {
 	case 0, 1:
-		form := New{"Ada", email, fresh, p.setup}
+		form := SignUpForm{"Ada", email, fresh, p.setup}
 		p.run(func(w *world) string { return account(w.Create(ctx, form, remote)) })
 	case 2, 3:
 		p.run(slices.Repeat([]callable{func(w *world) string { return account(w.SignIn(ctx, email, old, remote)) }}, p.uncrowded(n))...)
 	case 4:
 		p.run(shuffled(rng, append(counted, setPassword)...)...)
 	case 5:
-		p.run(func(w *world) string { return fmt.Sprint(w.MailReset(ctx, email, remote)) })
+		p.run(func(w *world) string { return fmt.Sprint(w.SendResetLink(ctx, email, remote)) })
 	case 6, 7:
 		p.run(func(w *world) string { return account(w.Reset(ctx, link, fresh, remote, nil)) })
 	case 8, 9, 10:
@@ -238,7 +238,10 @@ func (p *program) one() {
 	case 23:
 		p.reported = max(p.reported+rng.IntN(40)-5, 0)
 		count := uint64(p.reported)
-		p.run(slices.Repeat([]callable{func(w *world) string { over, err := w.Report(id, anApp, "e", count); return fmt.Sprint(over, err) }}, n)...)
+		p.run(slices.Repeat([]callable{func(w *world) string {
+			over, err := w.CountEdgeCalls(id, anApp, "e", count)
+			return fmt.Sprint(over, err)
+		}}, n)...)
 	case 24:
 		p.run(usage, usage, flush)
 		p.run(func(w *world) string { uses, err := w.KeyUses(anApp); return fmt.Sprint(uses, err) })
@@ -247,7 +250,7 @@ func (p *program) one() {
 		p.run(shuffled(rng, drop, drop, flush)...)
 		p.reported = 0
 	case 26:
-		enter := func(w *world) string { token, err := w.Enter(id, remote); return fmt.Sprint(token, err) }
+		enter := func(w *world) string { token, err := w.OpenSession(id, remote); return fmt.Sprint(token, err) }
 		if rng.IntN(20) == 0 {
 			for range maxSessions {
 				p.run(enter)
@@ -341,7 +344,7 @@ func TestProgramsOnLateStore(t *testing.T) {
 		link := p.run(func(w *world) string { link, err := w.SetupLink(); return fmt.Sprint(link, err) })
 		p.setup = aToken.FindString(link[0])
 		p.run(func(w *world) string {
-			return account(w.Create(t.Context(), New{"Operator", "op@pictures.example", password, p.setup}, home))
+			return account(w.Create(t.Context(), SignUpForm{"Operator", "op@pictures.example", password, p.setup}, home))
 		})
 		for range p.steps {
 			if p.one(); t.Failed() {

@@ -315,7 +315,7 @@ func BenchmarkSpend(b *testing.B) {
 			t := &testing.T{}
 			w := open(t, func(o *Options) { o.Plan, o.Now = plan, time.Now })
 			_, setup, _ := strings.Cut(w.link(), "setup=")
-			_, a, err := w.Create(context.Background(), New{"Operator", "op@pictures.example", password, setup}, home)
+			_, a, err := w.Create(context.Background(), SignUpForm{"Operator", "op@pictures.example", password, setup}, home)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func TestReportsCountEveryCallOnce(t *testing.T) {
 		answered := int64(0)
 		edges := []*reporter{{name: "e1"}, {name: "e2"}, {name: "e3"}}
 		report := func(e *reporter, arrives bool) {
-			over, err := w.Report(a.ID, anApp, e.name, e.count)
+			over, err := w.CountEdgeCalls(a.ID, anApp, e.name, e.count)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -113,7 +113,7 @@ func TestReport(t *testing.T) {
 	report := func(edge string, count, adds uint64, over time.Time) {
 		t.Helper()
 		total += adds
-		if got, err := w.Report(a.ID, anApp, edge, count); !got.Equal(over) || err != nil {
+		if got, err := w.CountEdgeCalls(a.ID, anApp, edge, count); !got.Equal(over) || err != nil {
 			t.Errorf("Report of %d = %v, %v, want %v", count, got, err, over)
 		}
 		if left, _, err := w.Allowance(a.ID); left != int64(100-min(total, 100)) || err != nil {
@@ -133,11 +133,11 @@ func TestReport(t *testing.T) {
 		t.Errorf("the origin answers a call of an account that its edges used up: %v", err)
 	}
 	w.clock.pass(31 * 24 * time.Hour)
-	if over, err := w.Report(a.ID, anApp, "e", 55); !over.IsZero() || err != nil {
+	if over, err := w.CountEdgeCalls(a.ID, anApp, "e", 55); !over.IsZero() || err != nil {
 		t.Errorf("in the next month: over %v, %v", over, err)
 	}
 
-	if over, err := w.Report(fmt.Sprintf("%032x", 5), anApp, "e", 1); over.IsZero() || err != nil {
+	if over, err := w.CountEdgeCalls(fmt.Sprintf("%032x", 5), anApp, "e", 1); over.IsZero() || err != nil {
 		t.Errorf("an account that was deleted: over %v, %v", over, err)
 	}
 	if err := w.DropUsage(anApp); err != nil {
@@ -152,7 +152,7 @@ func TestReport(t *testing.T) {
 		if err := w.o.Store.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Report(a.ID, anApp, "e", 1); !errors.Is(err, want) {
+		if _, err := w.CountEdgeCalls(a.ID, anApp, "e", 1); !errors.Is(err, want) {
 			t.Errorf("with %d bytes in the place of the count: %v, want %v", size, err, want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestReport(t *testing.T) {
 func TestReportWithoutLimit(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
-	if over, err := w.Report(op.ID, anApp, "e", 7); !over.IsZero() || err != nil {
+	if over, err := w.CountEdgeCalls(op.ID, anApp, "e", 7); !over.IsZero() || err != nil {
 		t.Errorf("Report = %v, %v", over, err)
 	}
 	if u, err := w.Usage(anApp, 1); err != nil || u.Total != 7 {

@@ -40,8 +40,8 @@ func SessionID(token string) string { return idOf(hashOf(token)) }
 
 func idOf(h hash) string { return hex.EncodeToString(h[:idBytes]) }
 
-// Is reports whether token belongs to the session.
-func (s *Session) Is(token string) bool { return s.hash == hashOf(token) }
+// HasToken reports whether token belongs to the session.
+func (s *Session) HasToken(token string) bool { return s.hash == hashOf(token) }
 
 func (s *Session) over(now time.Time) bool { return now.Sub(s.Seen) > SessionLife }
 
@@ -104,8 +104,8 @@ func (r *Registry) Login(ctx context.Context, email, password, remote string) (s
 	return token, a.ID, err
 }
 
-// Enter opens a session without a password. The host must have made sure that the caller is the account's owner.
-func (r *Registry) Enter(id, remote string) (token string, err error) {
+// OpenSession opens a session without a password. The host must have made sure that the caller is the account's owner.
+func (r *Registry) OpenSession(id, remote string) (token string, err error) {
 	if token, err = r.NewToken(); err != nil {
 		return "", err
 	}
@@ -122,7 +122,7 @@ func (r *Registry) Enter(id, remote string) (token string, err error) {
 
 // open adds a session.
 func (c *change) open(id, token, remote string) error {
-	if err := c.crowd(id); err != nil {
+	if err := c.makeRoom(id); err != nil {
 		return err
 	}
 	h := hashOf(token)
@@ -130,8 +130,8 @@ func (c *change) open(id, token, remote string) error {
 	return c.put(sessionKey(h), Session{Account: id, Created: c.now, Seen: c.now, Remote: remote})
 }
 
-// crowd removes the least recently used sessions of an account, to make room for one more.
-func (c *change) crowd(id string) error {
+// makeRoom removes the least recently used sessions of an account, to make room for one more.
+func (c *change) makeRoom(id string) error {
 	open, err := sessions(c.store, id)
 	if err != nil || len(open) < maxSessions {
 		return err
@@ -203,7 +203,7 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 		return "", err
 	}
 	if now.Sub(s.Seen) > seenEvery {
-		r.see(s.hash, now)
+		r.recordUse(s.hash, now)
 	}
 	return s.Account, nil
 }
@@ -230,9 +230,9 @@ func (r *Registry) CheckSession(_ context.Context, id string) error {
 	return auth.ErrSession
 }
 
-// see records that a session was used, and does not wait until that is durable: a read must not wait for a write. So it also leaves the
+// recordUse records that a session was used, and does not wait until that is durable: a read must not wait for a write. So it also leaves the
 // record to the next use while a change runs, or to the machine that writes. It ignores errors of the store.
-func (r *Registry) see(h hash, now time.Time) {
+func (r *Registry) recordUse(h hash, now time.Time) {
 	if !r.mu.TryLock() {
 		return
 	}

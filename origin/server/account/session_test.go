@@ -92,7 +92,7 @@ func TestCheckSession(t *testing.T) {
 func TestPasswordIsNormalised(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
-	if _, _, err := w.Create(t.Context(), New{"Zoë", "zoe@x.example", "caf\u00e9 \u212bngstr\u00f6m", ""}, home); err != nil {
+	if _, _, err := w.Create(t.Context(), SignUpForm{"Zoë", "zoe@x.example", "caf\u00e9 \u212bngstr\u00f6m", ""}, home); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.SignIn(t.Context(), "zoe@x.example", "cafe\u0301 A\u030angstro\u0308m", home); err != nil {
@@ -116,7 +116,7 @@ func TestUnknownAddressesCostTheSame(t *testing.T) {
 	}
 	for _, email := range []string{"ada@x.example", "nobody@x.example"} {
 		audited := w.audit.count
-		if err := w.MailReset(t.Context(), email, away); err != nil || w.audit.count-audited != 1 {
+		if err := w.SendResetLink(t.Context(), email, away); err != nil || w.audit.count-audited != 1 {
 			t.Errorf("MailReset(%q) wrote %d records: %v", email, w.audit.count-audited, err)
 		}
 	}
@@ -303,7 +303,7 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	}
 	for range maxSessions + 5 {
 		w.clock.pass(time.Second)
-		if _, err := w.Enter(a.ID, home); err != nil {
+		if _, err := w.OpenSession(a.ID, home); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,8 +57,8 @@ func (r *Registry) empty() (bool, error) {
 	return true, err
 }
 
-// SignUp returns who may sign up: "first" (only with the printed link), "open" (everyone) or "closed" (nobody).
-func (r *Registry) SignUp() (string, error) {
+// SignUpPolicy returns who may sign up: "first" (only with the printed link), "open" (everyone) or "closed" (nobody).
+func (r *Registry) SignUpPolicy() (string, error) {
 	empty, err := r.empty()
 	switch {
 	case err != nil:
@@ -71,8 +71,8 @@ func (r *Registry) SignUp() (string, error) {
 	return "open", nil
 }
 
-// New is the sign-up form.
-type New struct {
+// SignUpForm is the sign-up form.
+type SignUpForm struct {
 	Name, Email, Password string
 	Setup                 string // token of the setup link, or empty
 }
@@ -81,7 +81,7 @@ type New struct {
 // code: it is verified and the operator's. Neither the answer nor its time shows whether another account has verified the address: the
 // owner of that account gets an email instead of the code. The errors are ErrName, ErrEmail, ErrPassword, ErrSignUp, *auth.RateError,
 // api.ErrBusy, the store's, and for the first account ErrTaken.
-func (r *Registry) Create(ctx context.Context, n New, remote string) (token string, a Account, err error) {
+func (r *Registry) Create(ctx context.Context, n SignUpForm, remote string) (token string, a Account, err error) {
 	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
 		return "", a, err
 	}
@@ -132,8 +132,8 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 }
 
 // mayCreate returns ErrSignUp if the account may not be created.
-func (r *Registry) mayCreate(n New) error {
-	state, err := r.SignUp()
+func (r *Registry) mayCreate(n SignUpForm) error {
+	state, err := r.SignUpPolicy()
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (c *change) create(rec *record, token, remote string) error {
 	rec.Created = c.now.UTC()
 	place := c.claim
 	if rec.Verified {
-		place = c.own
+		place = c.setHolder
 	}
 	if err := place(rec); err != nil {
 		return err
@@ -214,9 +214,9 @@ func (r *Registry) endDemo() error {
 	return r.commit(func(c *change) error { return c.endAll(rec.ID, hash{}) })
 }
 
-// Leave erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,
+// EraseWithPassword erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,
 // api.ErrBusy and the store's.
-func (r *Registry) Leave(ctx context.Context, id, password, remote string) error {
+func (r *Registry) EraseWithPassword(ctx context.Context, id, password, remote string) error {
 	if _, err := r.confirm(ctx, id, password, remote); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (r *Registry) Erase(actor, id, remote string) error {
 			return err
 		}
 		c.Delete(accountKey(id))
-		if err := c.leave(&rec); err != nil {
+		if err := c.removeClaim(&rec); err != nil {
 			return err
 		}
 		c.Delete(quotaKey(id))

@@ -100,11 +100,11 @@ func TestSignUps(t *testing.T) {
 	w.operator()
 	w.clock.pass(2 * time.Hour)
 	signUp := func(email, remote string) error {
-		_, _, err := w.Create(t.Context(), New{"Ada", email, password, ""}, remote)
+		_, _, err := w.Create(t.Context(), SignUpForm{"Ada", email, password, ""}, remote)
 		return err
 	}
 	for range 3 {
-		if _, _, err := w.Create(t.Context(), New{"Ada", "x@x.example", "short", ""}, away); !errors.Is(err, ErrPassword) {
+		if _, _, err := w.Create(t.Context(), SignUpForm{"Ada", "x@x.example", "short", ""}, away); !errors.Is(err, ErrPassword) {
 			t.Fatal(err)
 		}
 	}

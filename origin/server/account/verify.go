@@ -140,7 +140,7 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 			rec.Code.Tries++
 			return c.event(Event{Actor: id, Action: AccountUnverify, Target: id, Remote: remote})
 		}
-		if err := c.own(rec); err != nil {
+		if err := c.setHolder(rec); err != nil {
 			return err
 		}
 		return c.event(Event{Actor: id, Action: AccountVerify, Target: id, Remote: remote})
@@ -185,7 +185,7 @@ func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote 
 			return err
 		}
 		before = rec
-		if err := c.leave(&rec); err != nil {
+		if err := c.removeClaim(&rec); err != nil {
 			return err
 		}
 		c.dropReset(&rec)

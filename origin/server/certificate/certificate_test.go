@@ -21,7 +21,7 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func local(t testing.TB, dir string, now time.Time, hosts ...string) (fresh bool) {
 	t.Helper()
-	fresh, err := Local(dir, hosts, now, rand.Reader)
+	fresh, err := CreateLocal(dir, hosts, now, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestLocalKeepsAuthority(t *testing.T) {
 		if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Local(dir, nil, start, rand.Reader); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := CreateLocal(dir, nil, start, rand.Reader); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("a damaged %s: %v, want that it is named", name, err)
 		}
 		if err := os.WriteFile(path, good, 0o600); err != nil {
@@ -146,7 +146,7 @@ func TestLocalKeepsAuthority(t *testing.T) {
 	if err := os.Rename(filepath.Join(other, AuthorityKeyFile), filepath.Join(dir, AuthorityKeyFile)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Local(dir, nil, start, rand.Reader); err == nil {
+	if _, err := CreateLocal(dir, nil, start, rand.Reader); err == nil {
 		t.Error("another authority's key is taken")
 	}
 }
@@ -174,11 +174,11 @@ func TestAuthorityIsValidOnlyForItsHosts(t *testing.T) {
 
 func TestLocalRefusesHosts(t *testing.T) {
 	for _, host := range []string{"", "a b", "-a", "a-", "a..b", ".a", "a.", "*.a", "http://a", "a:80", "fe80::1%eth0", strings.Repeat("a", 64), strings.Repeat("a.", 127) + "a", "é"} {
-		if _, err := Local(t.TempDir(), []string{host}, start, rand.Reader); !errors.Is(err, ErrHost) {
+		if _, err := CreateLocal(t.TempDir(), []string{host}, start, rand.Reader); !errors.Is(err, ErrHost) {
 			t.Errorf("%q: %v, want ErrHost", host, err)
 		}
 	}
-	if _, err := Local(t.TempDir(), nil, start, bytes.NewReader(nil)); err == nil {
+	if _, err := CreateLocal(t.TempDir(), nil, start, bytes.NewReader(nil)); err == nil {
 		t.Error("made without chance")
 	}
 }

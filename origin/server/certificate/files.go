@@ -1,8 +1,8 @@
 // Package certificate provides a server's TLS certificates.
 //
-//	files ──▶ Files    two PEM files, read again when they change
+//	files ──▶ OpenFiles     two PEM files, read again when they change
 //	        │ autocert (golang.org/x/crypto) is used as it is
-//	none ───▶ Local    a certificate authority of one's own, good for a few names of this machine
+//	none ───▶ CreateLocal   a certificate authority of one's own, good for a few names of this machine
 package certificate
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Names of the files that [Local] makes.
+// Names of the files that [CreateLocal] makes.
 const (
 	AuthorityFile    = "authority.pem"
 	AuthorityKeyFile = "authority-key.pem"
@@ -29,22 +29,22 @@ const (
 	KeyFile          = "key.pem"
 )
 
-// Lifetimes of the certificates of [Local]. Some systems reject a server certificate of more than 398 days.
+// Lifetimes of the certificates of [CreateLocal]. Some systems reject a server certificate of more than 398 days.
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 397 * 24 * time.Hour
 )
 
-// Backdated is the time between the start of a certificate's validity and its creation, for clocks that are slow.
-const Backdated = time.Hour
+// Backdating is the time between the start of a certificate's validity and its creation, for clocks that are slow.
+const Backdating = time.Hour
 
 // ErrHost is returned for a text that is neither a host name nor an IP address.
 var ErrHost = errors.New("not a host name or IP address")
 
-// Local creates a certificate for hosts and for loopback, signed by an authority in the folder dir. fresh reports whether the authority is
+// CreateLocal creates a certificate for hosts and for loopback, signed by an authority in the folder dir. fresh reports whether the authority is
 // new too, so that users must trust it first. The authority can only sign for these hosts, so trusting it is safe for all other hosts.
-// Local uses the authority again as long as it covers the hosts and outlives the certificate.
-func Local(dir string, hosts []string, now time.Time, random io.Reader) (fresh bool, err error) {
+// CreateLocal uses the authority again as long as it covers the hosts and outlives the certificate.
+func CreateLocal(dir string, hosts []string, now time.Time, random io.Reader) (fresh bool, err error) {
 	names, addresses, err := split(hosts)
 	if err != nil {
 		return false, err
@@ -71,7 +71,7 @@ func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
 	for _, host := range append([]string{"localhost"}, hosts...) {
 		if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
 			addresses = append(addresses, a.Unmap())
-		} else if host = strings.ToLower(host); HostName(host) {
+		} else if host = strings.ToLower(host); IsHostName(host) {
 			names = append(names, host)
 		} else {
 			return nil, nil, fmt.Errorf("%q: %w", host, ErrHost)
@@ -82,8 +82,8 @@ func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
 	return slices.Compact(names), slices.Compact(addresses), nil
 }
 
-// HostName reports whether name consists of labels of lower-case letters, digits and hyphens, separated by dots.
-func HostName(name string) bool {
+// IsHostName reports whether name consists of labels of lower-case letters, digits and hyphens, separated by dots.
+func IsHostName(name string) bool {
 	if len(name) > 253 {
 		return false
 	}
@@ -112,7 +112,7 @@ func openAuthority(dir string) (*authority, error) {
 	}
 	key, err := readPEM(filepath.Join(dir, AuthorityKeyFile), "PRIVATE KEY")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // the user may have removed the key: Local then creates a new authority
+		return nil, nil // the user may have removed the key: CreateLocal then creates a new authority
 	}
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (a *authority) covers(names []string, addresses []netip.Addr) bool {
 func newAuthority(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) (*authority, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, created " + now.UTC().Format(time.DateOnly)},
-		NotBefore: now.Add(-Backdated), NotAfter: now.Add(authorityLife),
+		NotBefore: now.Add(-Backdating), NotAfter: now.Add(authorityLife),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
 	}
@@ -172,7 +172,7 @@ func newAuthority(dir string, names []string, addresses []netip.Addr, now time.T
 func (a *authority) issue(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) error {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{"Sightline"}, CommonName: names[0]},
-		NotBefore: now.Add(-Backdated), NotAfter: now.Add(certificateLife), DNSNames: names,
+		NotBefore: now.Add(-Backdating), NotAfter: now.Add(certificateLife), DNSNames: names,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
 	}
 	for _, a := range addresses {

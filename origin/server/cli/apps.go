@@ -95,7 +95,7 @@ func (c *FolderCommand) print(pairs ...pair) error {
 		for _, p := range pairs {
 			object[p.name] = p.value
 		}
-		return server.NewJSON(c.Env.Stdout).Encode(object)
+		return server.NewJSONEncoder(c.Env.Stdout).Encode(object)
 	}
 	for _, p := range pairs {
 		if _, err := fmt.Fprintf(c.Env.Stdout, "%-13s  %s\n", p.name, server.Printable(p.value)); err != nil {
@@ -108,7 +108,7 @@ func (c *FolderCommand) print(pairs ...pair) error {
 // Print prints v as a JSON object with --json, and otherwise a formatted line.
 func (c *FolderCommand) Print(v any, format string, args ...any) error {
 	if c.AsJSON {
-		return server.NewJSON(c.Env.Stdout).Encode(v)
+		return server.NewJSONEncoder(c.Env.Stdout).Encode(v)
 	}
 	_, err := fmt.Fprintf(c.Env.Stdout, format, args...)
 	return err
@@ -141,7 +141,7 @@ models, which no other application can see.`,
 
 func newAppCreate(env *server.Env) *cobra.Command {
 	var a register.NewApp
-	cmd := OnFolder(env, server.Use{Make: true}, &cobra.Command{
+	cmd := OnFolder(env, server.Use{Create: true}, &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an application; print its ID and client credentials",
 		Long: `Creates an application and prints its app_id, client_id and client_secret (for access tokens from
@@ -176,7 +176,7 @@ func newAppList(env *server.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return List(c, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
+		return PrintTable(c, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, server.Printable(a.Name), a.Language, a.Created.Format(time.DateTime))
 		})
 	})
@@ -204,7 +204,7 @@ again, and replicas receive all of it.` + FolderHelp,
 			return err
 		}
 		if c.AsJSON {
-			return server.NewJSON(c.Env.Stdout).Encode(app)
+			return server.NewJSONEncoder(c.Env.Stdout).Encode(app)
 		}
 		pairs := []pair{{"app_id", app.ID}, {"name", app.Name}, {"default_model", app.DefaultModel}}
 		if app.LocalOnly {
@@ -375,11 +375,11 @@ func newAppRevoke(env *server.Env) *cobra.Command {
 	})
 }
 
-// List prints rows as a table, or with --json as one JSON object per line.
-func List[T any](c *FolderCommand, rows []T, head string, row func(T) string) error {
+// PrintTable prints rows as a table, or with --json as one JSON object per line.
+func PrintTable[T any](c *FolderCommand, rows []T, head string, row func(T) string) error {
 	w := c.Env.Stdout
 	if c.AsJSON {
-		e := server.NewJSON(w)
+		e := server.NewJSONEncoder(w)
 		for _, r := range rows {
 			if err := e.Encode(r); err != nil {
 				return err

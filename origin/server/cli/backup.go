@@ -276,7 +276,7 @@ func (f *doctorFlags) printReport(r *data.Report, w io.Writer) error {
 		if r.Findings == nil {
 			r.Findings = []data.Finding{}
 		}
-		return server.NewJSON(w).Encode(struct {
+		return server.NewJSONEncoder(w).Encode(struct {
 			Sound bool `json:"sound"`
 			*data.Report
 		}{r.OK(), r})

@@ -34,7 +34,7 @@ that the authority cannot sign for need a new authority, which the command creat
 			if err != nil {
 				return err
 			}
-			fresh, err := certificate.Local(dir, hosts, system.Now(), system.Random)
+			fresh, err := certificate.CreateLocal(dir, hosts, system.Now(), system.Random)
 			if errors.Is(err, certificate.ErrHost) {
 				return server.Usagef("--host %w", err)
 			}
@@ -43,7 +43,7 @@ that the authority cannot sign for need a new authority, which the command creat
 			}
 			path := func(name string) string { return filepath.Join(dir, name) }
 			if asJSON {
-				return server.NewJSON(cmd.OutOrStdout()).Encode(map[string]any{
+				return server.NewJSONEncoder(cmd.OutOrStdout()).Encode(map[string]any{
 					"authority": path(certificate.AuthorityFile), "authority_is_new": fresh,
 					"certificate": path(certificate.CertificateFile), "key": path(certificate.KeyFile),
 				})

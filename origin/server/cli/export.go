@@ -108,7 +108,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "pictures missing in %s: %d\n", name, ex.missing)
-	return server.ExitError(server.ExitSome)
+	return server.ExitError(server.ExitPartial)
 }
 
 // ExportApp writes an application of an open data folder to w as a zip file, with the same content as the command export. It has one picture
@@ -159,7 +159,7 @@ func Pages[T any](ctx context.Context, s Session, path, list string, visit func(
 func pages[T any](ctx context.Context, s Session, path, list string, rows int, visit func(*T) error) error {
 	for n := 1; ; n++ {
 		var answer map[string]json.RawMessage
-		err := Ask(ctx, s, "GET", path+page(n, rows), nil, &answer)
+		err := SendRequest(ctx, s, "GET", path+page(n, rows), nil, &answer)
 		var refusal *StatusError
 		switch {
 		case err == nil || !errors.As(err, &refusal):
@@ -224,7 +224,7 @@ func (ex *exporter) models(ctx context.Context) error {
 			return nil
 		}
 		var answer struct{ Model model }
-		if err := Ask(ctx, ex.session, "GET", "/v2/models/"+url.PathEscape(m.ID)+"/output_info", nil, &answer); err != nil {
+		if err := SendRequest(ctx, ex.session, "GET", "/v2/models/"+url.PathEscape(m.ID)+"/output_info", nil, &answer); err != nil {
 			return err
 		}
 		line := modelLine{ID: m.ID, Name: m.Name, Concepts: []string{}, Config: answer.Model.Output.Config}
@@ -310,7 +310,7 @@ func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetchedInput {
 	got := fetchedInput{input: in}
 	var answer struct{ Source *inputSource }
 	answer.Source = &got.source
-	if got.err = Ask(ctx, ex.session, "GET", "/v2/inputs/"+url.PathEscape(in.ID)+"/source", nil, &answer); got.err != nil {
+	if got.err = SendRequest(ctx, ex.session, "GET", "/v2/inputs/"+url.PathEscape(in.ID)+"/source", nil, &answer); got.err != nil {
 		return got
 	}
 	if got.source.Picture != "" {

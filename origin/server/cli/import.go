@@ -181,7 +181,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 	case im.sum.Failed > 0 && im.sum.Failed == total:
 		return server.ExitError(server.ExitFailed)
 	case im.sum.Failed > 0:
-		return server.ExitError(server.ExitSome)
+		return server.ExitError(server.ExitPartial)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ type importSummary struct {
 // printSummary prints the result of the import.
 func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return server.NewJSON(w).Encode(im.sum)
+		return server.NewJSONEncoder(w).Encode(im.sum)
 	}
 	if im.progress.Quiet {
 		return nil

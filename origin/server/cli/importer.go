@@ -97,7 +97,7 @@ type counts struct {
 
 func countInputs(ctx context.Context, s Session) (counts, error) {
 	var answer struct{ Counts counts }
-	err := Ask(ctx, s, "GET", "/v2/inputs/status", nil, &answer)
+	err := SendRequest(ctx, s, "GET", "/v2/inputs/status", nil, &answer)
 	return answer.Counts, err
 }
 
@@ -352,7 +352,7 @@ func (im *importer) edit(ctx context.Context, in *collection.Input) error {
 		by[action] = append(by[action], Object{"id": e.ID, "value": e.Value})
 	}
 	for action, concepts := range by {
-		err := Ask(ctx, im.session, "PATCH", "/v2/inputs/"+url.PathEscape(in.ID)+"/outputs",
+		err := SendRequest(ctx, im.session, "PATCH", "/v2/inputs/"+url.PathEscape(in.ID)+"/outputs",
 			Object{"action": action, "outputs": []Object{{"data": Object{"concepts": concepts}}}}, nil)
 		if err != nil {
 			return fmt.Errorf("%s: edits: %w", in.Name, err)

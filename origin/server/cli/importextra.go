@@ -45,7 +45,7 @@ type (
 
 // Exists reports whether a GET request for path finds an object.
 func Exists(ctx context.Context, s Session, path string) (bool, error) {
-	err := Ask(ctx, s, "GET", path, nil, nil)
+	err := SendRequest(ctx, s, "GET", path, nil, nil)
 	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
 		return false, nil
 	}
@@ -54,7 +54,7 @@ func Exists(ctx context.Context, s Session, path string) (bool, error) {
 
 // extras creates the objects in a file of lines that the application lacks, by calls of path. It adds their number to count.
 func extras[T any](ctx context.Context, im *importer, file, path string, count *int, id func(*T) string, body func(*T) any) error {
-	return im.source.Extra(file, func(raw json.RawMessage) error {
+	return im.source.Lines(file, func(raw json.RawMessage) error {
 		var line T
 		if err := json.Unmarshal(raw, &line); err != nil || id(&line) == "" {
 			return fmt.Errorf("%s: %.100s: %w", file, raw, collection.ErrFormat)
@@ -63,7 +63,7 @@ func extras[T any](ctx context.Context, im *importer, file, path string, count *
 		if err != nil || found {
 			return err
 		}
-		if err := Ask(ctx, im.session, "POST", path, body(&line), nil); err != nil {
+		if err := SendRequest(ctx, im.session, "POST", path, body(&line), nil); err != nil {
 			return fmt.Errorf("%s: %s: %w", file, id(&line), err)
 		}
 		*count++

@@ -80,7 +80,7 @@ func (im *importer) lookUpAll(ctx context.Context, inputs []collection.Input) er
 // lookUp returns an input of the application. For a missing input it returns the zero value.
 func (im *importer) lookUp(ctx context.Context, id string) (stored, error) {
 	var answer struct{ Input storedInput }
-	err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id)+"?show=sha256", nil, &answer)
+	err := SendRequest(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id)+"?show=sha256", nil, &answer)
 	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
 		return stored{}, nil
 	}
@@ -99,7 +99,7 @@ func (im *importer) storedOf(ctx context.Context, in *storedInput) (s stored, er
 	}
 	if in.Data.Image.SHA256 == "" {
 		var answer struct{ Source inputSource }
-		if err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(in.ID)+"/source", nil, &answer); err != nil {
+		if err := SendRequest(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(in.ID)+"/source", nil, &answer); err != nil {
 			return s, err
 		}
 		in.Data.Image.SHA256 = answer.Source.SHA256

@@ -68,7 +68,7 @@ func newKeyList(env *server.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return List(c, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
+		return PrintTable(c, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), server.Printable(k.Description))
 		})
 	})

@@ -34,6 +34,7 @@ type ProgressOptions struct {
 	Shared  bool   // the answers go to the same terminal, so Clear removes the bar before each
 }
 
+// NewProgress returns the progress of the items of o, on w.
 func NewProgress(w io.Writer, o ProgressOptions) *Progress {
 	p := &Progress{ProgressOptions: o, w: w, screen: server.IsTerminal(w), start: system.Now()}
 	if p.Total > 1 && !p.Quiet && p.screen {

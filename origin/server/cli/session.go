@@ -97,7 +97,7 @@ func (m *missingPicture) Unwrap() error { return m.error }
 // open starts a session with the selected application.
 func (w *target) open(ctx context.Context, env *server.Env) (Session, error) {
 	if w.data != "" {
-		service, done, err := server.Attach(ctx, w.data, env, server.Use{Work: true})
+		service, done, err := server.Attach(ctx, w.data, env, server.Use{Background: true})
 		if err != nil {
 			return nil, err
 		}
@@ -287,9 +287,9 @@ type StatusError struct {
 
 func (w *StatusError) Error() string { return w.Err().Error() }
 
-// Ask sends a request and retries it while the server is busy or restarts. It decodes the answer into out. For an answer other than a
+// SendRequest sends a request and retries it while the server is busy or restarts. It decodes the answer into out. For an answer other than a
 // success it also returns a *StatusError.
-func Ask(ctx context.Context, s Session, method, path string, in, out any) error {
+func SendRequest(ctx context.Context, s Session, method, path string, in, out any) error {
 	_, err := ask(ctx, s, method, path, in, out)
 	return err
 }
@@ -297,7 +297,7 @@ func Ask(ctx context.Context, s Session, method, path string, in, out any) error
 // notice is a notice of a successful answer.
 type notice struct{ At, Text string }
 
-// ask is Ask. It also returns the notices of the answer.
+// ask is SendRequest. It also returns the notices of the answer.
 func ask(ctx context.Context, s Session, method, path string, in, out any) (notices []notice, err error) {
 	var body []byte
 	if in != nil {

@@ -37,7 +37,7 @@ Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage
 				return err
 			}
 			if asJSON {
-				err = server.NewJSON(env.Stdout).Encode(s)
+				err = server.NewJSONEncoder(env.Stdout).Encode(s)
 			} else {
 				err = printStatus(env.Stdout, &s)
 			}

@@ -117,7 +117,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 			Version modelVersion `json:"model_version"`
 		}
 	}
-	if err := Ask(ctx, s, "POST", path, nil, &reply); err != nil {
+	if err := SendRequest(ctx, s, "POST", path, nil, &reply); err != nil {
 		return err
 	}
 	id := reply.Model.Version.ID
@@ -143,7 +143,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 	var answer struct {
 		Version modelVersion `json:"model_version"`
 	}
-	if err := Ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics?show=sightline", nil, &answer); err != nil {
+	if err := SendRequest(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics?show=sightline", nil, &answer); err != nil {
 		return err
 	}
 	answer.Version.Digest = v.Digest // a version without an evaluation has a digest too
@@ -218,7 +218,7 @@ func (f *trainFlags) await(ctx context.Context, s Session, path string, w io.Wri
 		var answer struct {
 			Version json.RawMessage `json:"model_version"`
 		}
-		if err := Ask(ctx, s, "GET", path, nil, &answer); err != nil {
+		if err := SendRequest(ctx, s, "GET", path, nil, &answer); err != nil {
 			return nil, modelVersion{}, err
 		}
 		var v modelVersion

@@ -14,14 +14,14 @@ import (
 // lineInterval is the time between two lines about a step on something else than a terminal.
 const lineInterval = 2 * time.Second
 
-// PrintProgress is [Waiting] with lines on w.
+// PrintProgress is [NewStepProgress] with lines on w.
 func PrintProgress(w io.Writer, step string) func(percent int) {
-	return Waiting(w, step, func(percent int) { fmt.Fprintf(w, "%s: about %d %%\n", step, percent) })
+	return NewStepProgress(w, step, func(percent int) { fmt.Fprintf(w, "%s: about %d %%\n", step, percent) })
 }
 
-// Waiting returns a function that shows the progress of one step of several seconds, in percent. A terminal w shows a bar, which 100 removes.
+// NewStepProgress returns a function that shows the progress of one step of several seconds, in percent. A terminal w shows a bar, which 100 removes.
 // For another w it calls line at the first report, and about every two seconds before 100. The function is not safe for concurrent use.
-func Waiting(w io.Writer, step string, line func(percent int)) func(percent int) {
+func NewStepProgress(w io.Writer, step string, line func(percent int)) func(percent int) {
 	if server.IsTerminal(w) {
 		var bar *progressbar.ProgressBar
 		return func(percent int) {

@@ -15,7 +15,7 @@ import (
 func TestWaitingReportsSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []int
-		report := Waiting(io.Discard, "compiling", func(percent int) { lines = append(lines, percent) })
+		report := NewStepProgress(io.Discard, "compiling", func(percent int) { lines = append(lines, percent) })
 		for i := range 40 {
 			report(i * 100 / 40)
 			system.Pause(t.Context(), time.Second/4)

@@ -95,7 +95,7 @@ func (c *Cluster) confirm(ctx context.Context) error {
 		return errNotPrimary
 	}
 	claim, err := c.check.newest(ctx)
-	if err == nil && !d.Store.Answers(claim) {
+	if err == nil && !d.Store.MayAnswer(claim) {
 		err = errNotPrimary
 	}
 	return err

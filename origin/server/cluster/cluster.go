@@ -155,7 +155,7 @@ func Open(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	c.tends.Go(func() { c.tend(loops) })
+	c.tends.Go(func() { c.maintain(loops) })
 	return c, nil
 }
 
@@ -241,8 +241,8 @@ func (c *Cluster) leads() (leads bool, changed <-chan struct{}) {
 	return m.Leads()
 }
 
-// Stores implements [server.Cluster].
-func (c *Cluster) Stores(f *data.Folder, publicURL string) (kv.Store, error) {
+// OpenStore implements [server.Cluster].
+func (c *Cluster) OpenStore(f *data.Folder, publicURL string) (kv.Store, error) {
 	d, err := channel.OpenDriver(
 		channel.Options{Store: f.Store, Cluster: uint64(c.file.Cluster.EtcdID), Self: c.self},
 		channel.DriverOptions{Client: c.client, Log: c.o.Log, Leads: c.mayLead},

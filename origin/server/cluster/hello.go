@@ -101,7 +101,7 @@ func (c *Cluster) checkMember(known *record) error {
 		return nil
 	}
 	last, err := member.LastEntry(c.o.Data)
-	if err != nil && !errors.Is(err, member.ErrNone) {
+	if err != nil && !errors.Is(err, member.ErrNoMember) {
 		return err
 	}
 	if last < known.Applied {

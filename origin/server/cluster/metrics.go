@@ -32,7 +32,7 @@ func (c *Cluster) Collectors() []prometheus.Collector {
 		}),
 		gauge("position", "Number of records that this node has applied.", func(d *channel.Driver) float64 { return float64(d.Progress().Position.Version) }),
 		gauge("lag_records", "Number of records that this node has not applied.", func(d *channel.Driver) float64 { return float64(c.lag(d)) }),
-		gauge("takeover_seconds", "Time from the newest claim of this node until it wrote.", func(d *channel.Driver) float64 { return d.Took().Seconds() }),
+		gauge("takeover_seconds", "Time from the newest claim of this node until it wrote.", func(d *channel.Driver) float64 { return d.TakeoverTime().Seconds() }),
 	}
 	return append(append(own, c.o.Collectors...), etcdMetrics{})
 }

@@ -126,8 +126,8 @@ const (
 	writeEvery = 5 * time.Second // at which a record is written that has not changed
 )
 
-// tend syncs the store, writes this node's record, reads the others, and does the primary's work on etcd, each second.
-func (c *Cluster) tend(ctx context.Context) {
+// maintain syncs the store, writes this node's record, reads the others, and does the primary's work on etcd, each second.
+func (c *Cluster) maintain(ctx context.Context) {
 	t := tender{Cluster: c}
 	for ctx.Err() == nil {
 		if err := t.step(ctx); err != nil && ctx.Err() == nil {

@@ -183,7 +183,7 @@ func (n *node) serve(ctx context.Context, c *Cluster, ready chan<- error) error 
 			return nil // the node stops
 		}
 		f := n.open()
-		store, err := c.Stores(f, cmp.Or(c.PublicURL(), "http://public.example"))
+		store, err := c.OpenStore(f, cmp.Or(c.PublicURL(), "http://public.example"))
 		if err == nil {
 			n.show(store, f.Store)
 			if first {

@@ -168,7 +168,7 @@ func (s *Source) Count() (n int, err error) {
 
 func (s *Source) folder(yield func(Input) error) error {
 	for _, found := range s.listing.Found {
-		in := Input{Name: Shown(found.Name), Err: found.Err}
+		in := Input{Name: PrintableName(found.Name), Err: found.Err}
 		if found.Err == nil {
 			in.ID, in.Path = pathID(found.Name), found.Path
 		}
@@ -223,8 +223,8 @@ func (s *Source) readAll(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Extra calls yield with each line of another file of an export, such as ModelsFile. If the source lacks the file, Extra does nothing.
-func (s *Source) Extra(name string, yield func(line json.RawMessage) error) error {
+// Lines calls yield with each line of another file of an export, such as ModelsFile. If the source lacks the file, Lines does nothing.
+func (s *Source) Lines(name string, yield func(line json.RawMessage) error) error {
 	if s.manifest != InputsFile {
 		return nil
 	}

@@ -278,7 +278,7 @@ func TestExportIsReadBack(t *testing.T) {
 				}
 			}
 			models := 0
-			if err := s.Extra(ModelsFile, func(line json.RawMessage) error { models++; return nil }); err != nil || models != 1 {
+			if err := s.Lines(ModelsFile, func(line json.RawMessage) error { models++; return nil }); err != nil || models != 1 {
 				t.Errorf("%d models, %v", models, err)
 			}
 		})

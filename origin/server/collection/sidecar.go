@@ -81,7 +81,7 @@ func isRead(name string) bool {
 func (w *walk) attach() {
 	w.Sidecars = map[string]*Sidecar{}
 	n := newNeighbours(w.Found)
-	slices.SortFunc(w.beside, func(a, b Found) int {
+	slices.SortFunc(w.beside, func(a, b FoundFile) int {
 		return cmp.Or(strings.Compare(strings.ToLower(path.Ext(b.Name)), strings.ToLower(path.Ext(a.Name))), strings.Compare(a.Name, b.Name))
 	})
 	for _, file := range w.beside {
@@ -92,7 +92,7 @@ func (w *walk) attach() {
 		}
 		said, err := readSidecar(w.files.FS, file.Path)
 		if err != nil {
-			w.Found = append(w.Found, Found{Name: file.Name, Err: err})
+			w.Found = append(w.Found, FoundFile{Name: file.Name, Err: err})
 			continue
 		}
 		for _, picture := range pictures {
@@ -223,7 +223,7 @@ type neighbours struct {
 	byStem map[string][]string // pictures by their names in lower case without ending
 }
 
-func newNeighbours(pictures []Found) *neighbours {
+func newNeighbours(pictures []FoundFile) *neighbours {
 	n := &neighbours{byName: map[string][]string{}, byStem: map[string][]string{}}
 	for _, p := range pictures {
 		if p.Err != nil {

@@ -14,11 +14,11 @@ import (
 // TestSidecarNames finds the pictures of sidecars by names as photo programs and Google Takeout write them.
 func TestSidecarNames(t *testing.T) {
 	long := "PXL_20230102_030405678.PORTRAIT-01.COVER.edited.again.jpg"
-	var pictures []Found
+	var pictures []FoundFile
 	for _, name := range []string{
 		"a/IMG_1.jpg", "a/IMG_1.CR2", "a/IMG_1(2).jpg", "a/IMG_10.jpg", "a/b/IMG_1.jpg", "a/é.jpg", "a/" + long, "a/" + long[:46] + ".other.jpg", "IMG_1.jpg",
 	} {
-		pictures = append(pictures, Found{Name: name, Path: name})
+		pictures = append(pictures, FoundFile{Name: name, Path: name})
 	}
 	n := newNeighbours(pictures)
 	for sidecar, want := range map[string][]string{

@@ -17,22 +17,22 @@ var (
 	errNoTarget = errors.New("links cannot be followed here")
 )
 
-// Found is a file that a walk found.
-type Found struct {
-	Name string // path below the source, of any bytes; see [Shown]
+// FoundFile is a file that a walk found.
+type FoundFile struct {
+	Name string // path below the source, of any bytes; see [PrintableName]
 	Path string // path to open it, which differs from Name behind a link
 	Err  error  // why it cannot be read; nil for a picture or video
 }
 
 // Listing is the result of a walk.
 type Listing struct {
-	Found    []Found             // pictures, videos, and files and folders that cannot be read, in the order of their names
+	Found    []FoundFile         // pictures, videos, and files and folders that cannot be read, in the order of their names
 	LeftOut  map[Reason]int      // number of files that were left out on purpose
 	Sidecars map[string]*Sidecar // what sidecars say, by the name of the picture; only with Options.Sidecars
 }
 
-// Follower is a file system with symbolic links.
-type Follower interface {
+// LinkResolver is a file system with symbolic links.
+type LinkResolver interface {
 	// Follow returns the path of the target of a link, without links in it. If the path is not below the root, it returns an error.
 	Follow(name string) (string, error)
 }
@@ -52,8 +52,8 @@ type walk struct {
 	Listing
 	files   *Files
 	options *Options
-	links   []Found
-	beside  []Found         // sidecars
+	links   []FoundFile
+	beside  []FoundFile     // sidecars
 	seen    map[string]bool // paths of folders, and of files behind links
 }
 
@@ -75,14 +75,14 @@ func Walk(files Files, o Options) *Listing {
 	if o.Sidecars {
 		w.attach()
 	}
-	slices.SortFunc(w.Found, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(w.Found, func(a, b FoundFile) int { return strings.Compare(a.Name, b.Name) })
 	return &w.Listing
 }
 
 // fail lists a file or folder that cannot be read, unless the walk leaves it out anyway.
 func (w *walk) fail(name string, err error) {
 	if name == "." || w.options.reasonFor(name) == "" {
-		w.Found = append(w.Found, Found{Name: name, Err: err})
+		w.Found = append(w.Found, FoundFile{Name: name, Err: err})
 	}
 }
 
@@ -107,7 +107,7 @@ func (w *walk) dir(name, path string) {
 		case w.options.reasonFor(below) != "":
 			w.LeftOut[w.options.reasonFor(below)]++
 		case kind == fs.ModeSymlink:
-			w.links = append(w.links, Found{Name: below, Path: to})
+			w.links = append(w.links, FoundFile{Name: below, Path: to})
 		default:
 			w.LeftOut[System]++ // a device, pipe or socket
 		}
@@ -118,7 +118,7 @@ func (w *walk) dir(name, path string) {
 func (w *walk) file(name, path string) {
 	if reason := w.options.reasonFor(name); reason != "" {
 		if reason == Sidecars && w.options.Sidecars && isRead(name) {
-			w.beside = append(w.beside, Found{Name: name, Path: path})
+			w.beside = append(w.beside, FoundFile{Name: name, Path: path})
 			return
 		}
 		w.LeftOut[reason]++
@@ -131,7 +131,7 @@ func (w *walk) file(name, path string) {
 	case err != nil:
 		w.fail(name, err)
 	case w.files.IsPicture(start):
-		w.Found = append(w.Found, Found{Name: name, Path: path})
+		w.Found = append(w.Found, FoundFile{Name: name, Path: path})
 	case len(start) == 0 && isNamedPicture(name):
 		w.fail(name, errEmpty)
 	default:
@@ -140,8 +140,8 @@ func (w *walk) file(name, path string) {
 }
 
 // follow walks the target of a link. If the walk has read the target, follow returns an error.
-func (w *walk) follow(link Found) error {
-	follower, ok := w.files.FS.(Follower)
+func (w *walk) follow(link FoundFile) error {
+	follower, ok := w.files.FS.(LinkResolver)
 	if !ok {
 		return errNoTarget
 	}
@@ -191,8 +191,8 @@ func firstBytes(fsys fs.FS, name string) (start []byte, err error) {
 	return start, errors.Join(err, f.Close())
 }
 
-// Shown returns a file's name as text. Each byte that is not UTF-8 becomes an escape such as \xe9.
-func Shown(name string) string {
+// PrintableName returns a file's name as text. Each byte that is not UTF-8 becomes an escape such as \xe9.
+func PrintableName(name string) string {
 	if utf8.ValidString(name) {
 		return name
 	}

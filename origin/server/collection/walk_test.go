@@ -22,7 +22,7 @@ import (
 // lines returns what a walk found, each with its path if that differs from its name, or with its error.
 func (l *Listing) lines() (out []string) {
 	for _, f := range l.Found {
-		line := Shown(f.Name)
+		line := PrintableName(f.Name)
 		switch {
 		case f.Err != nil:
 			line += ": " + f.Err.Error()

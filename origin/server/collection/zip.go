@@ -25,7 +25,7 @@ var (
 // has the name as its path.
 type packed struct {
 	files map[string]*zip.File // by path to open
-	names []Found
+	names []FoundFile
 }
 
 // OpenZip returns the files of an archive. It reads names as their programs wrote them: as UTF-8 if the entry has the flag for it or the
@@ -42,7 +42,7 @@ func OpenZip(z *zip.Reader) fs.FS {
 			at = name + "\x00" + strconv.Itoa(n)
 		}
 		p.files[at] = f
-		p.names = append(p.names, Found{Name: name, Path: at})
+		p.names = append(p.names, FoundFile{Name: name, Path: at})
 	}
 	return p
 }

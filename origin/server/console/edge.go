@@ -13,21 +13,21 @@ import (
 // Edge holds the settings of a [Handler] at an edge, where users have no accounts and the handler sets no cookie. A page shows the key or
 // the token that a user has pasted, and gets the application that it gives access to.
 //
-//	page ──▶ host, origin ─▶ route ─┬─▶ session: whose edge this is
-//	                                ├─▶ apps: those that a credential opens
-//	                                ├─▶ keys-age: how old what is known of one's keys is, and may be
-//	                                └─▶ page-token: of a demonstration alone
+//	page ──▶ host, origin ─▶ route ─┬─▶ session: name of the edge and URL of its origin
+//	                                ├─▶ apps: the application of a credential
+//	                                ├─▶ keys-age: age of an application's keys, and its limits
+//	                                └─▶ page-token: only in a demo
 //
 // As at an origin, pages of other sites get no answer. At a demo's edge other programs on this machine do, as they do at a demo's origin.
 type Edge struct {
-	// The function returns the name of the edge and the URL of its origin, if known. Without an origin both are empty.
-	Who func() (name, origin string)
+	// Identity returns the name of the edge and the URL of its origin, if known. Without an origin both are empty.
+	Identity func() (name, origin string)
 
-	// Of returns the application that the request's credential gives access to, or "" if it gives none.
-	Of func(ctx context.Context, r *api.Request) (app string)
+	// AppOf returns the application that the request's credential gives access to, or "" if it gives none.
+	AppOf func(ctx context.Context, r *api.Request) (app string)
 
-	// Keys returns the age of an application's keys at the edge. ok is false if the application has no origin and exists only at the edge.
-	Keys func(app string) (KeysAge, bool)
+	// KeysAge returns the age of an application's keys at the edge. ok is false if the application has no origin and exists only at the edge.
+	KeysAge func(app string) (KeysAge, bool)
 
 	Open bool // in a demo, on loopback only: every visitor has access to all applications
 }
@@ -54,7 +54,7 @@ func (c *call) edgeSession() (any, error) {
 		Origin string `json:"origin"`
 		Open   bool   `json:"open"`
 	}
-	name, origin := c.o.Edge.Who()
+	name, origin := c.o.Edge.Identity()
 	return map[string]any{"session": struct {
 		session
 		Edge edge `json:"edge"`
@@ -72,7 +72,7 @@ func (c *call) edgeApps() (any, error) {
 		}
 		return c.listApps(c.ownedApps())
 	}
-	id := c.o.Edge.Of(c.ctx, c.r)
+	id := c.o.Edge.AppOf(c.ctx, c.r)
 	if id == "" {
 		return nil, auth.ErrKeyUnknown
 	}
@@ -89,11 +89,11 @@ func (c *call) edgeKeys() (any, error) {
 		if c.r.Authorization == "" {
 			return nil, errSignIn
 		}
-		if c.o.Edge.Of(c.ctx, c.r) != c.id {
+		if c.o.Edge.AppOf(c.ctx, c.r) != c.id {
 			return nil, errMissing
 		}
 	}
-	age, known := c.o.Edge.Keys(c.id)
+	age, known := c.o.Edge.KeysAge(c.id)
 	if !known {
 		return nil, errMissing
 	}

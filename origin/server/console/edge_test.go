@@ -27,10 +27,10 @@ func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]
 	s := newSite(t, func(o *Options, _ *account.Options) {
 		o.PublicURL, o.Tokens = "http://127.0.0.1:8081", issuer{}
 		o.Edge = &Edge{
-			Who:  func() (string, string) { return "north", "https://pictures.example" },
-			Of:   func(_ context.Context, r *api.Request) string { return of[r.Authorization] },
-			Open: open,
-			Keys: func(app string) (KeysAge, bool) {
+			Identity: func() (string, string) { return "north", "https://pictures.example" },
+			AppOf:    func(_ context.Context, r *api.Request) string { return of[r.Authorization] },
+			Open:     open,
+			KeysAge: func(app string) (KeysAge, bool) {
 				return KeysAge{Known: time.Unix(1_700_000_000, 0).UTC(), Writes: 2 * time.Hour, Reads: 24 * time.Hour}, app == of["Key Birds"]
 			},
 		}

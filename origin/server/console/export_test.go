@@ -246,7 +246,7 @@ func TestExportOverHTTP(t *testing.T) {
 		return ctx.Err()
 	})
 	server, err := httpd.New(httpd.Options{
-		Mounts:  []httpd.Mount{{Prefix: Prefix, Handler: s.Handler, Caller: s.Caller, Own: true}},
+		Mounts:  []httpd.Mount{{Prefix: Prefix, Handler: s.Handler, Caller: s.Caller, SameOrigin: true}},
 		MaxBody: 1 << 20, BodyBudget: 16 << 20, AnswerBudget: 128 << 20, MaxConns: 64,
 		Full: func(string) error { return nil }, Ready: func() error { return nil }, Metrics: prometheus.NewRegistry(),
 		Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Pause: system.Pause,

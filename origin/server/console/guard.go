@@ -62,8 +62,8 @@ func (c *call) signedIn() error {
 // give makes the answer set the cookie to token.
 func (c *call) give(token string) { c.token, c.set = token, true }
 
-// meet gives a page without a session a new cookie. In a demo it signs in the demo's account.
-func (c *call) meet() error {
+// openCookie gives a page without a session a new cookie. In a demo it signs in the demo's account.
+func (c *call) openCookie() error {
 	if c.account.ID != "" {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (c *call) meet() error {
 		if err != nil {
 			return err
 		}
-		return c.adopt(c.o.Accounts.Enter(a.ID, c.r.Remote))
+		return c.adopt(c.o.Accounts.OpenSession(a.ID, c.r.Remote))
 	}
 	if c.token != "" {
 		return nil

@@ -45,12 +45,12 @@ type session struct {
 
 // session returns the current session.
 func (c *call) session() (any, error) {
-	signUp, err := c.o.Accounts.SignUp()
+	signUp, err := c.o.Accounts.SignUpPolicy()
 	if err != nil {
 		return nil, err
 	}
 	s := session{
-		CSRF: c.csrf(), Demo: c.o.Demo, SignUp: signUp, Mail: c.o.Accounts.MailsBy(),
+		CSRF: c.csrf(), Demo: c.o.Demo, SignUp: signUp, Mail: c.o.Accounts.MailTransport(),
 		Version: c.o.Version, PublicURL: c.o.PublicURL, Languages: lang.Codes(),
 	}
 	if a := &c.account; a.ID != "" {
@@ -93,7 +93,7 @@ func (c *call) storage(p *person) error {
 }
 
 func (c *call) getSession() (any, error) {
-	if err := c.meet(); err != nil {
+	if err := c.openCookie(); err != nil {
 		return nil, err
 	}
 	return c.session()
@@ -140,7 +140,7 @@ func (c *call) nobody() (any, error) {
 	return c.session()
 }
 
-func (c *call) signUp(in account.New) (any, error) {
+func (c *call) signUp(in account.SignUpForm) (any, error) {
 	token, _, err := c.o.Accounts.Create(c.ctx, in, c.r.Remote)
 	return c.replaceSession(token, err)
 }
@@ -181,7 +181,7 @@ func (c *call) leave(in struct{ Password string }) (any, error) {
 	if slices.ContainsFunc(apps, func(a catalog.App) bool { return a.Owner == c.account.ID }) {
 		return nil, errOwner
 	}
-	if err := c.o.Accounts.Leave(c.ctx, c.account.ID, in.Password, c.r.Remote); err != nil {
+	if err := c.o.Accounts.EraseWithPassword(c.ctx, c.account.ID, in.Password, c.r.Remote); err != nil {
 		return nil, err
 	}
 	return c.nobody()
@@ -200,7 +200,7 @@ func (c *call) sendCode() (any, error) {
 }
 
 func (c *call) mailReset(in struct{ Email string }) (any, error) {
-	return nil, c.o.Accounts.MailReset(c.ctx, in.Email, c.r.Remote)
+	return nil, c.o.Accounts.SendResetLink(c.ctx, in.Email, c.r.Remote)
 }
 
 func (c *call) reset(in struct{ Token, Password string }) (any, error) {
@@ -238,7 +238,7 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 
 // mails returns a demo's emails to everyone who can reach it.
 func (c *call) mails() (any, error) {
-	if c.o.Accounts.MailsBy() != "page" {
+	if c.o.Accounts.MailTransport() != "page" {
 		return nil, errMissing
 	}
 	type mail struct {
@@ -266,7 +266,7 @@ func (c *call) sessions() (any, error) {
 	list, err := c.o.Accounts.Sessions(c.account.ID)
 	sessions := []open{}
 	for _, s := range list {
-		sessions = append(sessions, open{s.ID(), timestamp(s.Created), timestamp(s.Seen), s.Remote, s.Is(c.token)})
+		sessions = append(sessions, open{s.ID(), timestamp(s.Created), timestamp(s.Seen), s.Remote, s.HasToken(c.token)})
 	}
 	return map[string]any{"sessions": sessions}, err
 }

@@ -22,10 +22,10 @@ const (
 	newBundlesDir = "bundles.new"
 )
 
-// KeepBundles stores the bundles of a network in the folder, unless the folder has them with the same manifests. Stored bundles with other
-// manifests are an earlier form of the same network: KeepBundles replaces them. A crash leaves all of the bundles or none, and the next
+// StoreBundles stores the bundles of a network in the folder, unless the folder has them with the same manifests. Stored bundles with other
+// manifests are an earlier form of the same network: StoreBundles replaces them. A crash leaves all of the bundles or none, and the next
 // call stores missing ones.
-func (f *Folder) KeepBundles(base [32]byte, bundles fs.FS) error {
+func (f *Folder) StoreBundles(base [32]byte, bundles fs.FS) error {
 	err := keepBundles(f.folder, base, bundles)
 	if err != nil {
 		return fmt.Errorf("store bundles: %w", err)
@@ -98,7 +98,7 @@ func sameManifests(folder *system.Folder, dir string, bundles fs.FS) (bool, erro
 	return true, nil
 }
 
-// Bundles returns the bundles of a network that KeepBundles stored. If they are missing, the error is fs.ErrNotExist.
+// Bundles returns the bundles of a network that StoreBundles stored. If they are missing, the error is fs.ErrNotExist.
 func (f *Folder) Bundles(base [32]byte) (fs.FS, error) {
 	dir := path.Join(bundlesDir, hex.EncodeToString(base[:]))
 	if _, err := f.folder.ReadDir(dir); err != nil {

@@ -41,7 +41,7 @@ func TestBundles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, base := range [][32]byte{first, second, first} {
-		if err := f.KeepBundles(base, bundles); err != nil {
+		if err := f.StoreBundles(base, bundles); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,13 +69,13 @@ func TestBundles(t *testing.T) {
 		return string(data)
 	}
 	bundles["general/names/en.tsv"] = &fstest.MapFile{Data: []byte("not read\n")}
-	if err := f.KeepBundles(first, bundles); err != nil || names() != "a\tb\n" {
+	if err := f.StoreBundles(first, bundles); err != nil || names() != "a\tb\n" {
 		t.Errorf("KeepBundles of the same = %v, names %q", err, names())
 	}
 	// Bundles in another format replace the copy, because the next network's program reads that format.
 	bundles["general/manifest.json"] = &fstest.MapFile{Data: []byte(`{"format":2}`)}
 	bundles["general/names/en.tsv"] = &fstest.MapFile{Data: []byte("c\td\n")}
-	if err := f.KeepBundles(first, bundles); err != nil || names() != "c\td\n" {
+	if err := f.StoreBundles(first, bundles); err != nil || names() != "c\td\n" {
 		t.Errorf("KeepBundles of another form = %v, names %q", err, names())
 	}
 	if err := f.DropBundles(func(base [32]byte) bool { return base == second }); err != nil {

@@ -14,7 +14,7 @@
 // reads continue. After a failed sync of the store or of a picture both refuse writes, and the process must end. Opening the folder again
 // reads the durable data.
 //
-// [Backup] copies a folder that is in use, [Restore] makes a new folder from the copy, and [Check] reads all data and reports faults.
+// [Folder.Backup] copies a folder that is in use, [Restore] makes a new folder from the copy, and [Folder.Check] reads all data and reports faults.
 package data
 
 import (
@@ -107,7 +107,7 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 		o.Cache = defaultCache()
 	}
 	if o.Free == nil {
-		o.Free = func() (int64, error) { return system.Free(f.Dir) }
+		o.Free = func() (int64, error) { return system.FreeBytes(f.Dir) }
 	}
 	if o.StoreFS == nil {
 		o.StoreFS = storeFS

@@ -54,7 +54,7 @@ func restrict[T io.Closer](f T, name string, err error) (T, error) {
 	if err != nil {
 		return f, err
 	}
-	if err := system.Restrict(name); err != nil {
+	if err := system.RestrictMode(name); err != nil {
 		var zero T
 		return zero, errors.Join(err, f.Close())
 	}

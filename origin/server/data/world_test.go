@@ -60,7 +60,7 @@ func newSampleFolder(t *testing.T, dir string) *sampleFolder {
 	if u.hosted, _, err = h.Add(t.Context(), blob.AppID{}, []byte("sent to be predicted"), "image/png", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.KeepBundles(u.set.Base(), apitest.TinyBundles(t)); err != nil {
+	if err := f.StoreBundles(u.set.Base(), apitest.TinyBundles(t)); err != nil {
 		t.Fatal(err)
 	}
 	return u

@@ -82,16 +82,16 @@ func TestPublic(t *testing.T) {
 		{"2400:cb00::1%eth0", false},
 	}
 	for _, tt := range tests {
-		if got := Public(netip.MustParseAddr(tt.address)); got != tt.want {
+		if got := isPublicAddr(netip.MustParseAddr(tt.address)); got != tt.want {
 			t.Errorf("Public(%s) = %v, want %v", tt.address, got, tt.want)
 		}
 	}
-	if Public(netip.Addr{}) {
+	if isPublicAddr(netip.Addr{}) {
 		t.Error("Public(no address) = true")
 	}
 }
 
-// known are the blocks that Public refuses and the oracle, safeurl v0.2.2, accepts.
+// known are the blocks that isPublicAddr refuses and the oracle, safeurl v0.2.2, accepts.
 var known = prefixes(
 	"168.63.129.16/32", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24", // IPv4
 	"::/3",     // v4-compatible, NAT64's local prefix, and unassigned blocks
@@ -100,15 +100,15 @@ var known = prefixes(
 	"2620:4f:8000::/48", "3ffe::/16", "3fff::/20",
 )
 
-// TestPublicAgainstOracles checks both sides of every block's borders and 200,000 random addresses. Public refuses each address that
-// safeurl or net/netip considers unsafe. An address that only Public refuses is in the list of known differences.
+// TestPublicAgainstOracles checks both sides of every block's borders and 200,000 random addresses. isPublicAddr refuses each address that
+// safeurl or net/netip considers unsafe. An address that only isPublicAddr refuses is in the list of known differences.
 func TestPublicAgainstOracles(t *testing.T) {
 	testkit.SkipRace(t)
 	const seed = 20261121
 	blocked := safeurlOracle(t)
 	check := func(a netip.Addr) {
 		t.Helper()
-		ours, theirs := Public(a), blocked(a)
+		ours, theirs := isPublicAddr(a), blocked(a)
 		if ours && theirs {
 			t.Errorf("%v: safeurl refuses it, we do not", a)
 		}

@@ -58,9 +58,9 @@ func (*Failure) Error() string { return "the picture could not be downloaded" }
 // Cause returns the actual error. It may contain private addresses, so log it and never send it to the caller.
 func (f *Failure) Cause() error { return f.cause }
 
-// Passing reports whether a later fetch of the same URL may succeed: no server answered, or the server reported that it failed. A refusal
+// Retryable reports whether a later fetch of the same URL may succeed: no server answered, or the server reported that it failed. A refusal
 // by the rules is permanent.
-func (f *Failure) Passing() bool {
+func (f *Failure) Retryable() bool {
 	rules := []error{errURL, errAddress, errNoAddress, errRedirects, errTooLarge, errEncoding, errEmpty}
 	if slices.ContainsFunc(rules, func(rule error) bool { return errors.Is(f.cause, rule) }) {
 		return false

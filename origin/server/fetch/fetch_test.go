@@ -478,7 +478,7 @@ func TestTemporaryFailures(t *testing.T) {
 			_, err := New(Options{Resolve: tt.resolve, Dial: network.dial}).Fetch(t.Context(), tt.url)
 			network.wg.Wait()
 			var failure *Failure
-			if !errors.As(err, &failure) || failure.Passing() != tt.want {
+			if !errors.As(err, &failure) || failure.Retryable() != tt.want {
 				t.Errorf("Fetch = %v; %v", err, failure.Cause())
 			}
 		})

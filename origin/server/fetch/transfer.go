@@ -81,7 +81,7 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 		c, err := f.o.Dial(one, network, netip.AddrPortFrom(a, uint16(port)).String(), f.control)
 		cancel()
 		if err == nil {
-			if Public(a) {
+			if isPublicAddr(a) {
 				c = publicConn{c}
 			}
 			return c, nil
@@ -117,7 +117,7 @@ func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.Addr, err
 
 // check refuses an address that is not public.
 func (f *Fetcher) check(a netip.Addr) error {
-	if f.o.AllowPrivate || Public(a) {
+	if f.o.AllowPrivate || isPublicAddr(a) {
 		return nil
 	}
 	return fmt.Errorf("%v: %w", a, errAddress)

@@ -36,7 +36,7 @@ type Options struct {
 	Fetch func(ctx context.Context, h blob.Hash) error
 
 	KeepLocation bool // everybody gets the stored bytes
-	Makers       int  // number of plans that are made at once
+	Workers      int  // number of plans that are made at once
 }
 
 // Blobs is the store of the files. *blob.Folder implements it.
@@ -55,7 +55,7 @@ type Files struct {
 }
 
 // New returns the hosted files of a data folder. The caller must call Close.
-func New(o Options) *Files { return &Files{o, newPlans(o.Blobs, o.Makers)} }
+func New(o Options) *Files { return &Files{o, newPlans(o.Blobs, o.Workers)} }
 
 // Close ends the plans in progress and waits for them.
 func (f *Files) Close() error {

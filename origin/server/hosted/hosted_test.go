@@ -104,7 +104,7 @@ func newWorld(t *testing.T) *world {
 		},
 		Thumbnail: func(string) ([]byte, error) { return []byte("thumbnail"), nil },
 		Owner:     func(p *blob.Picture) string { return "account" },
-		Blobs:     w.blobs, Makers: 1,
+		Blobs:     w.blobs, Workers: 1,
 	})
 	t.Cleanup(func() { _ = w.files.Close() })
 	return w

@@ -72,7 +72,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 	for _, f := range protection {
 		h.Set(f.Name, f.Value)
 	}
-	if s.o.Strict {
+	if s.o.HSTS {
 		h.Set("Strict-Transport-Security", strict)
 	}
 }

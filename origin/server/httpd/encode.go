@@ -19,7 +19,7 @@ const minEncoded = 1400
 // encode compresses a JSON answer of a mount with zstd or gzip, if the client accepts one of them. It is for answers to credentials that no
 // browser sends by itself. In answers to cookies, the length of a compressed secret next to text of a stranger could reveal the secret.
 func (m *Mount) encode(r *api.Request, res *api.Response) {
-	if m.Own || len(res.Body) < minEncoded || !strings.HasPrefix(res.ContentType, "application/json") {
+	if m.SameOrigin || len(res.Body) < minEncoded || !strings.HasPrefix(res.ContentType, "application/json") {
 		return
 	}
 	vary := api.Field{Name: "Vary", Value: "Accept-Encoding"}

@@ -46,7 +46,7 @@ func listOf(size int) []byte {
 func TestEncode(t *testing.T) {
 	h := &sized{}
 	o := options(h)
-	o.Mounts = append([]Mount{{Prefix: "/console", Handler: h, Own: true}, {Prefix: "/pages", Handler: h, Static: true}}, o.Mounts...)
+	o.Mounts = append([]Mount{{Prefix: "/console", Handler: h, SameOrigin: true}, {Prefix: "/pages", Handler: h, Static: true}}, o.Mounts...)
 	_, address := start(t, o)
 	for _, tt := range []struct {
 		path, accept string

@@ -203,7 +203,7 @@ func TestPoll(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		began := time.Now()
 		x := p.listen("since=0&live=poll")
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		x.ends(wire.WhyDone)
 		if d := time.Since(began); d != 0 {
 			t.Errorf("a poll with entries took %v", d)
@@ -236,7 +236,7 @@ func TestPoll(t *testing.T) {
 func TestIdleStream(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		x := p.listen("since=0&live=stream")
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		began := time.Now()
 		x.read = 0
 		for i := range 40 {
@@ -271,7 +271,7 @@ func TestStreamEndsInAnHour(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		began := time.Now()
 		x := p.listen("since=0&live=stream")
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		for time.Since(began) < time.Hour-15*time.Second {
 			x.expect(wire.TypeKeepalive)
 		}
@@ -298,7 +298,7 @@ func TestStreamEndsWithToken(t *testing.T) {
 		}
 		began := time.Now()
 		x := p.listen("since=0&live=stream", "Authorization: Bearer "+token)
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		last := uint64(life.Seconds())
 		for time.Since(began) < life-15*time.Second {
 			m, err := wire.DecodeKeepalive(x.expect(wire.TypeKeepalive).Body)
@@ -330,12 +330,12 @@ func TestStreamEndsWithKey(t *testing.T) {
 		"key": {func(p *feedServer) error {
 			return p.Engine.Register.DeleteKey(p.t.Context(), register.Caller{}, p.App, auth.HashKey(p.Key))
 		}, nil, wire.WhyExpired},
-		"application": {func(p *feedServer) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Caller{}, p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
+		"application": {func(p *feedServer) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Caller{}, p.App) }, []wire.Type{wire.TypeAppRecord}, wire.WhyGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 				x := p.listen("since=0&live=stream")
-				x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+				x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 				began := time.Now()
 				go func() {
 					time.Sleep(time.Second)
@@ -364,7 +364,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 		}
 		l := part.Log()
 		x := p.listen("since=0&live=stream")
-		x.expect(wire.TypeRegister)
+		x.expect(wire.TypeAppRecord)
 		run, err := wire.DecodeEntriesFrame(x.expect(wire.TypeEntries).Body)
 		if err != nil || run.To >= l.Head() {
 			t.Fatalf("one run to %d of %d, %v", run.To, l.Head(), err)
@@ -402,7 +402,7 @@ func TestSlowSteadyReaderGetsAll(t *testing.T) {
 			time.Sleep(time.Second)
 			return reader.Read(b)
 		})
-		x.expect(wire.TypeRegister)
+		x.expect(wire.TypeAppRecord)
 		f := x.next()
 		runs := 0
 		for ; f.Type == wire.TypeEntries; f = x.next() {
@@ -425,7 +425,7 @@ func TestTooManyReaders(t *testing.T) {
 		var open []*listener
 		for range 2 {
 			x := p.listen("since=0&live=stream")
-			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+			x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 			open = append(open, x)
 		}
 		c := p.l.dial("192.0.2.1")
@@ -440,7 +440,7 @@ func TestTooManyReaders(t *testing.T) {
 		time.Sleep(16 * time.Second) // the next keepalive finds out
 		synctest.Wait()
 		x := p.listen("since=0&live=stream")
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		_ = x.conn.Close()
 		_ = open[1].conn.Close()
 	})
@@ -472,7 +472,7 @@ func TestFeedSocket(t *testing.T) {
 			}
 			got = append(got, f.Type)
 		}
-		want := []wire.Type{wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint, wire.TypeKeepalive, wire.TypeKeepalive}
+		want := []wire.Type{wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint, wire.TypeKeepalive, wire.TypeKeepalive}
 		if !slices.Equal(got, want) || time.Since(began) != 30*time.Second {
 			t.Errorf("%v after %v", got, time.Since(began))
 		}
@@ -490,7 +490,7 @@ func TestCompressedStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.body = packed
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.expect(wire.TypeAppRecord, wire.TypeEntries, wire.TypeCheckpoint)
 		if x.read > 10_000 {
 			t.Errorf("300 concepts of 100 equal letters take %d bytes", x.read)
 		}

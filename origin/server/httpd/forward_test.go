@@ -260,7 +260,7 @@ func TestForwardedAnswers(t *testing.T) {
 		"refused": {Status: 503, ContentType: "application/json", Body: []byte("{}"), Header: []api.Field{{Name: "Retry-After", Value: "7"}}},
 	}
 	o := options(&answering{serve: func(_ context.Context, r *api.Request) api.Response { return answers[r.Path[len("/v2/"):]] }})
-	o.Strict = true
+	o.HSTS = true
 	_, b, address, heard := startPair(t, o)
 	direct := heard.Addr().String()
 	for name := range answers {

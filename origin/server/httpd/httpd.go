@@ -61,9 +61,9 @@ type Mount struct {
 	Prefix  string
 	Handler Handler
 
-	// Own limits the answers to pages of this server: scripts of other sites cannot read them. Scripts of all sites can read the answers of
+	// SameOrigin limits the answers to pages of this server: scripts of other sites cannot read them. Scripts of all sites can read the answers of
 	// other mounts, since no browser sends a credential there by itself.
-	Own bool
+	SameOrigin bool
 
 	// Caller returns the application or the account that makes a request, from the request's head. The body and the answer take its share
 	// of memory. Caller returns "" for an anonymous request. If it fails, the server refuses the request before reading the body. nil: all
@@ -123,15 +123,15 @@ type Options struct {
 	Leads func(ctx context.Context, r *api.Request) error
 
 	TLS         *tls.Config // nil: plain HTTP. Its protocols are http/1.1 and, for ACME, acme-tls/1
-	Strict      bool        // requires browsers to use only HTTPS, for a year (HSTS)
+	HSTS        bool        // requires browsers to use only HTTPS, for a year (HSTS)
 	BehindProxy bool        // a peer on loopback or in a private network names its client in X-Forwarded-For
 
-	Full    func(caller string) error // returns an error if no more work of caller is accepted; called before a body is read
-	Ready   func() error              // returns nil, or a reason why requests should go elsewhere
-	Doing   func() string             // returns what the server does besides its calls, for /readyz; "" means nothing, nil likewise
-	Version string                    // version of the program
-	Module  string                    // SHA-256 of the answering WebAssembly module; empty: the core runs natively
-	Metrics *prometheus.Registry      // registry for the server's metrics, which /metrics shows
+	Full     func(caller string) error // returns an error if no more work of caller is accepted; called before a body is read
+	Ready    func() error              // returns nil, or a reason why requests should go elsewhere
+	Activity func() string             // returns what the server does besides its calls, for /readyz; "" means nothing, nil likewise
+	Version  string                    // version of the program
+	Module   string                    // SHA-256 of the answering WebAssembly module; empty: the core runs natively
+	Metrics  *prometheus.Registry      // registry for the server's metrics, which /metrics shows
 
 	OpenMetrics  bool          // everyone may read /metrics and /version; else only clients on this machine or with the token
 	MetricsToken func() string // returns the token for /metrics and /version; nil or empty: none
@@ -384,7 +384,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		res = s.refuse(r, err)
 	}
 	status := s.write(ctx, id, &res)
-	if m.Own {
+	if m.SameOrigin {
 		s.keepToOwn(ctx)
 	}
 	if late != nil {

@@ -74,8 +74,8 @@ func (s *Server) readiness(ctx *fasthttp.RequestCtx, id string) int {
 		return s.text(ctx, id, 503, err.Error()+"\n")
 	}
 	text := "ready\n"
-	if s.o.Doing != nil {
-		if doing := s.o.Doing(); doing != "" {
+	if s.o.Activity != nil {
+		if doing := s.o.Activity(); doing != "" {
 			text += doing + "\n"
 		}
 	}

@@ -252,7 +252,7 @@ func TestOperations(t *testing.T) {
 		}
 		return nil
 	}
-	o.Doing = func() string { return "compiling the decoder of videos" }
+	o.Activity = func() string { return "compiling the decoder of videos" }
 	_, address := start(t, o)
 	ask := func(method, path string) (int, string) {
 		answers, rest := exchange(t, address, method+" "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")

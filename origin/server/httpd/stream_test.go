@@ -277,7 +277,7 @@ func TestRequestsAsHandlersSeeThem(t *testing.T) {
 }
 
 // TestHeadersOfAnswers checks the protective headers of every kind of answer. It also checks that only our pages can read answers of a
-// mount with Own.
+// mount with SameOrigin.
 func TestHeadersOfAnswers(t *testing.T) {
 	own := &answering{serve: func(context.Context, *api.Request) api.Response {
 		return api.Response{Status: 200, ContentType: "text/html", Body: []byte("<p>"), Header: []api.Field{
@@ -291,8 +291,8 @@ func TestHeadersOfAnswers(t *testing.T) {
 			panic("of a test")
 		}
 	}})
-	o.Mounts = append([]Mount{{Prefix: "/own", Handler: own, Own: true}}, o.Mounts...)
-	o.Strict = true
+	o.Mounts = append([]Mount{{Prefix: "/own", Handler: own, SameOrigin: true}}, o.Mounts...)
+	o.HSTS = true
 	_, addr := start(t, o)
 	for path, status := range map[string]int{"/v2/x": 200, "/v2/panic": 500, "/own": 200, "/healthz": 200} {
 		res, err := http.Get("http://" + addr + path)

@@ -75,7 +75,7 @@ func (b *Background) do(ctx context.Context, t core.Task) {
 	var r core.Result
 	switch {
 	case t.Picture != nil:
-		r.Picture = b.Pool.Picture(ctx, t.Picture)
+		r.Picture = b.Pool.RunBackgroundJob(ctx, t.Picture)
 	case t.Training != nil:
 		r.Training = b.train(ctx, t.Training)
 	default:
@@ -113,7 +113,7 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	if _, native := run.(*training.Run); native { // a training in a guest blocks the guest's calls during a step, so it keeps its priority
 		b.Pool.lower()
 	}
-	return b.Pool.Behind(ctx, func(yield func(worked time.Duration) error) {
+	return b.Pool.RunBackground(ctx, func(yield func(worked time.Duration) error) {
 		begun := b.Now()
 		for !run.Step() {
 			worked := b.Now().Sub(begun)

@@ -30,7 +30,7 @@ func TestRequestsComeFirst(t *testing.T) {
 		var last [2]time.Duration
 		for i := range last {
 			wg.Go(func() {
-				if r := w.Pool.Picture(t.Context(), &api.Job{URL: "http://x"}); r.Err != nil {
+				if r := w.Pool.RunBackgroundJob(t.Context(), &api.Job{URL: "http://x"}); r.Err != nil {
 					t.Error(r.Err)
 				}
 				last[i] = time.Since(start)
@@ -66,7 +66,7 @@ func TestBackgroundProgressesUnderLoad(t *testing.T) {
 		}
 		synctest.Wait()
 		start := time.Now()
-		if r := w.Pool.Picture(ctx, &api.Job{URL: "http://x"}); r.Err != nil {
+		if r := w.Pool.RunBackgroundJob(ctx, &api.Job{URL: "http://x"}); r.Err != nil {
 			t.Error(r.Err)
 		}
 		if took := time.Since(start).Round(time.Second); took != (1+waitShare)*time.Second {
@@ -84,13 +84,13 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 		p := New(options(&g, time.Minute))
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = p.Run(t.Context(), urls(1)) })
-		wg.Go(func() { p.Picture(t.Context(), &api.Job{URL: "http://x"}) })
+		wg.Go(func() { p.RunBackgroundJob(t.Context(), &api.Job{URL: "http://x"}) })
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for range 3 {
 			wg.Go(func() {
-				if r := p.Picture(ctx, &api.Job{URL: "http://x"}); !errors.Is(r.Err, api.ErrTimeout) {
+				if r := p.RunBackgroundJob(ctx, &api.Job{URL: "http://x"}); !errors.Is(r.Err, api.ErrTimeout) {
 					t.Errorf("Picture = %v", r.Err)
 				}
 			})
@@ -101,7 +101,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			if err := p.Behind(ctx, func(func(time.Duration) error) { t.Error("it ran") }); !errors.Is(err, context.DeadlineExceeded) {
+			if err := p.RunBackground(ctx, func(func(time.Duration) error) { t.Error("it ran") }); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Behind = %v", err)
 			}
 		})
@@ -120,7 +120,7 @@ func TestBehindYieldsToCalls(t *testing.T) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			err := p.Behind(t.Context(), func(yield func(time.Duration) error) {
+			err := p.RunBackground(t.Context(), func(yield func(time.Duration) error) {
 				for range 5 {
 					time.Sleep(time.Second) // virtual
 					if err := yield(time.Second); err != nil {
@@ -143,7 +143,7 @@ func TestBehindYieldsToCalls(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var yieldErr error
-		err := p.Behind(ctx, func(yield func(time.Duration) error) {
+		err := p.RunBackground(ctx, func(yield func(time.Duration) error) {
 			cancel()
 			wg.Go(func() { _, _ = p.Run(t.Context(), urls(fewPictures+1)) })
 			synctest.Wait()
@@ -173,17 +173,17 @@ func TestBehindWaitsForCalls(t *testing.T) {
 				}
 			}
 		}
-		if err := p.Behind(t.Context(), work); err != nil || steps != 220 {
+		if err := p.RunBackground(t.Context(), work); err != nil || steps != 220 {
 			t.Errorf("alone: %d steps, %v, want 220", steps, err)
 		}
 		steps = 0
 		p.gate.move(1, 0)
-		if err := p.Behind(t.Context(), work); err != nil || steps != 20 {
+		if err := p.RunBackground(t.Context(), work); err != nil || steps != 20 {
 			t.Errorf("beside a call: %d steps, %v, want 20", steps, err)
 		}
 		steps = 0
 		time.AfterFunc(115*time.Millisecond, func() { p.gate.move(-1, 0) })
-		if err := p.Behind(t.Context(), work); err != nil || steps != 11+105 {
+		if err := p.RunBackground(t.Context(), work); err != nil || steps != 11+105 {
 			t.Errorf("beside a call that ends after 115ms: %d steps, %v, want 11 and 105", steps, err)
 		}
 	})
@@ -261,7 +261,7 @@ func TestLowPriority(t *testing.T) {
 	var g gauge
 	var lowered atomic.Int64
 	o := options(&g, 0)
-	o.Lower = func() { lowered.Add(1) }
+	o.LowerPriority = func() { lowered.Add(1) }
 	p := New(o)
 	b := &Background{Pool: p, Now: time.Now}
 	s := newSchool(t)
@@ -282,7 +282,7 @@ func TestLowPriority(t *testing.T) {
 	}{
 		"a small call":                {run(fewPictures), 0},
 		"a large call":                {run(fewPictures + 1), fewPictures + 1},
-		"a picture of the background": {func() error { return p.Picture(t.Context(), &api.Job{URL: "http://x"}).Err }, 1},
+		"a picture of the background": {func() error { return p.RunBackgroundJob(t.Context(), &api.Job{URL: "http://x"}).Err }, 1},
 		"a training":                  {func() error { return b.train(t.Context(), runs[0]) }, 1},
 		"a training of a guest":       {func() error { return b.train(t.Context(), &exercise{steps: 1}) }, 0},
 	} {
@@ -355,11 +355,11 @@ func TestKeptPictureIsPinned(t *testing.T) {
 		// Nor does a background picture whose context ends.
 		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if r := p.Picture(ctx, &jobs[0]); !errors.Is(r.Err, api.ErrTimeout) || len(k.pins) != 0 {
+		if r := p.RunBackgroundJob(ctx, &jobs[0]); !errors.Is(r.Err, api.ErrTimeout) || len(k.pins) != 0 {
 			t.Errorf("Picture = %v, %v held", r.Err, k.pins)
 		}
 		k.err = errors.New("disk")
-		if r := p.Picture(t.Context(), &jobs[0]); !errors.Is(r.Err, api.ErrInternal) {
+		if r := p.RunBackgroundJob(t.Context(), &jobs[0]); !errors.Is(r.Err, api.ErrInternal) {
 			t.Errorf("a picture that cannot be kept: %v", r.Err)
 		}
 	})
@@ -370,7 +370,7 @@ type passing struct {
 	may bool
 }
 
-func (p passing) Passing() bool { return p.may }
+func (p passing) Retryable() bool { return p.may }
 
 func TestTemporaryFailures(t *testing.T) {
 	var g gauge
@@ -380,7 +380,7 @@ func TestTemporaryFailures(t *testing.T) {
 	p := New(o)
 	for _, may := range []bool{true, false} {
 		next = passing{errors.New("secret"), may}
-		if r := p.Picture(t.Context(), &api.Job{URL: "http://x"}); r.Passing != may || !errors.Is(r.Err, api.ErrFetch) || strings.Contains(r.Err.Error(), "secret") {
+		if r := p.RunBackgroundJob(t.Context(), &api.Job{URL: "http://x"}); r.Passing != may || !errors.Is(r.Err, api.ErrFetch) || strings.Contains(r.Err.Error(), "secret") {
 			t.Errorf("%v: %+v", next, r)
 		}
 	}

@@ -72,7 +72,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 }
 
 // work runs jobs. A call with a video, or with a picture that takes seconds to decode, may take longer, and ends when the client disconnects.
-// For a downloaded or stored picture, the pool calls lift once it has the bytes and the picture takes long.
+// For a downloaded or stored picture, the pool calls removeLimit once it has the bytes and the picture takes long.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, t *turn) ([]api.Result, error) {
 	caller := r.Caller
 	if slices.ContainsFunc(todo, isLong) {
@@ -93,7 +93,7 @@ func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Jo
 
 type limitKey struct{}
 
-// withLimit returns a context that ends after a time, unless lift is called before. Zero is no limit.
+// withLimit returns a context that ends after a time, unless removeLimit is called before. Zero is no limit.
 func withLimit(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
 	if after == 0 {
 		return ctx, func() {}
@@ -108,8 +108,8 @@ func withLimit(ctx context.Context, after time.Duration) (context.Context, conte
 	}
 }
 
-// lift removes the limit of withLimit from ctx.
-func lift(ctx context.Context) {
+// removeLimit removes the limit of withLimit from ctx.
+func removeLimit(ctx context.Context) {
 	if keep, ok := ctx.Value(limitKey{}).(func() bool); ok {
 		keep()
 	}

@@ -83,14 +83,14 @@ type Options struct {
 	Fetches   int      // number of pictures from the blobs in memory; 0 means 16
 	Downloads int      // number of pictures of calls being downloaded, or downloaded and waiting; 0 means 16
 
-	// Spent returns the processor time that the calling thread has used. The pool limits a picture's processor time, so a busy machine
+	// ThreadTime returns the processor time that the calling thread has used. The pool limits a picture's processor time, so a busy machine
 	// fails no picture that an idle one analyses. The limit by the clock is ten times as long. nil: the pool limits the time by the clock
 	// alone.
-	Spent func() time.Duration
+	ThreadTime func() time.Duration
 
-	// Lower gives the calling thread a low priority for good. The pool calls it for pictures outside the front lane and for trainings.
+	// LowerPriority gives the calling thread a low priority for good. The pool calls it for pictures outside the front lane and for trainings.
 	// Steps of an engine keep their priority, because they hold locks that calls wait for. nil: all threads keep their priority.
-	Lower func()
+	LowerPriority func()
 }
 
 // Limits of a pool.
@@ -100,7 +100,7 @@ const (
 	maxCalls    = 32                      // calls with pictures for each worker, without calls that wait for downloads, and as many without pictures
 	maxPictures = 512                     // unfinished pictures of calls for each worker, without downloads
 	maxWaiting  = 2048                    // pictures of calls that wait for downloads; a call counts as at least perCall
-	pictureTime = 1500 * time.Millisecond // limit of one analysis, measured by Spent
+	pictureTime = 1500 * time.Millisecond // limit of one analysis, measured by ThreadTime
 )
 
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
@@ -136,7 +136,7 @@ type worker struct {
 	analysers map[[32]byte]Analyser
 	limits    raster.Limits
 	deadline  time.Time     // time limit by the clock
-	budget    time.Duration // time limit by Spent
+	budget    time.Duration // time limit by ThreadTime
 
 	begun time.Time // start of its picture, or the end of its last pause; zero: the gate does not pause it
 }
@@ -170,7 +170,7 @@ func (p *Pool) newWorker() *worker {
 func (w *worker) isExpired() bool {
 	w.pause()
 	o := &w.pool.o
-	return o.Now().After(w.deadline) || o.Spent != nil && o.Spent() > w.budget
+	return o.Now().After(w.deadline) || o.ThreadTime != nil && o.ThreadTime() > w.budget
 }
 
 // pause waits while the gate pauses the worker's picture, and extends the picture's deadline by the pause.
@@ -244,7 +244,7 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, t *turn) 
 	var near, far []int
 	for i := range jobs {
 		jobs[i].Caller = caller
-		if p.far(&jobs[i]) {
+		if p.needsDownload(&jobs[i]) {
 			far = append(far, i)
 		} else {
 			near = append(near, i)
@@ -307,8 +307,8 @@ func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
 	}
 }
 
-// far reports whether the picture of a job must be downloaded.
-func (p *Pool) far(job *api.Job) bool {
+// needsDownload reports whether the picture of a job must be downloaded.
+func (p *Pool) needsDownload(job *api.Job) bool {
 	if job.Data != nil {
 		return false
 	}
@@ -318,7 +318,7 @@ func (p *Pool) far(job *api.Job) bool {
 // hasPriority reports whether a call with these jobs goes before other work: it has few pictures, none that takes long to decode, no videos,
 // no downloads and no pause.
 func (p *Pool) hasPriority(jobs []api.Job) bool {
-	return !isPause(jobs) && len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return isLong(j) || p.far(&j) })
+	return !isPause(jobs) && len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return isLong(j) || p.needsDownload(&j) })
 }
 
 // wait reserves places for a call that waits for n downloads. leave returns the places.
@@ -355,9 +355,9 @@ func gaveUp(ctx context.Context) error {
 	return nil
 }
 
-// Picture does one background job. Jobs of requests go first. It waits until the background has a free place. If ctx ends, the result's
+// RunBackgroundJob does one background job. Jobs of requests go first. It waits until the background has a free place. If ctx ends, the result's
 // error wraps api.ErrBusy, and no picture stays pinned.
-func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
+func (p *Pool) RunBackgroundJob(ctx context.Context, job *api.Job) api.Result {
 	r := p.one(ctx, back, job, true)
 	if err := gaveUp(ctx); err != nil {
 		p.release(ctx, []api.Result{r})
@@ -366,10 +366,10 @@ func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 	return r
 }
 
-// Behind runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few milliseconds, where
+// RunBackground runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few milliseconds, where
 // it can pause, f must call yield with the time that it has worked since its start or its last pause. The worker is free during yield. If
 // ctx has ended, yield returns an error, and f should then return.
-func (p *Pool) Behind(ctx context.Context, f func(yield func(worked time.Duration) error)) error {
+func (p *Pool) RunBackground(ctx context.Context, f func(yield func(worked time.Duration) error)) error {
 	w, err := p.later.take(ctx, back, "")
 	if err != nil {
 		return err
@@ -533,8 +533,8 @@ func (p *Pool) downloadError(ctx context.Context, url string, err error) (passin
 	if errors.As(err, &causer) {
 		p.o.Log.Debug("cannot download", "url", url, "error", causer.Cause())
 	}
-	var failure interface{ Passing() bool }
-	passing = errors.As(err, &failure) && failure.Passing()
+	var failure interface{ Retryable() bool }
+	passing = errors.As(err, &failure) && failure.Retryable()
 	var answer interface{ Reason() string }
 	if errors.As(err, &answer) && answer.Reason() != "" {
 		return passing, api.DownloadError(answer.Reason())
@@ -572,9 +572,9 @@ func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*wor
 // lower gives the calling goroutine's thread a low priority. The thread ends with the goroutine, because an ordinary user cannot raise the
 // priority again.
 func (p *Pool) lower() {
-	if p.o.Lower != nil {
+	if p.o.LowerPriority != nil {
 		runtime.LockOSThread()
-		p.o.Lower()
+		p.o.LowerPriority()
 	}
 }
 
@@ -588,11 +588,11 @@ func (p *Pool) attempt(w **worker, job *api.Job, work func(*worker, Analyser) (p
 		}
 	}()
 	(*w).deadline = p.o.Now().Add(pictureTime)
-	if p.o.Spent != nil {
-		runtime.LockOSThread() // Spent measures the calling thread
+	if p.o.ThreadTime != nil {
+		runtime.LockOSThread() // ThreadTime measures the calling thread
 		defer runtime.UnlockOSThread()
 		(*w).deadline = p.o.Now().Add(10 * pictureTime)
-		(*w).budget = p.o.Spent() + pictureTime
+		(*w).budget = p.o.ThreadTime() + pictureTime
 	}
 	return work(*w, p.analyser(*w, job.Base))
 }

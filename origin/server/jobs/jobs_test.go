@@ -239,7 +239,7 @@ func TestUnreadPictures(t *testing.T) {
 		if n > 30 {
 			job.Blob = blob.Sum(fmt.Append(nil, n))
 		}
-		if r := p.Picture(t.Context(), &job); !errors.Is(r.Err, blob.ErrNotFound) {
+		if r := p.RunBackgroundJob(t.Context(), &job); !errors.Is(r.Err, blob.ErrNotFound) {
 			t.Fatalf("picture %d: %v", n, r.Err)
 		}
 		if n == 30 {
@@ -398,7 +398,7 @@ func TestPictureTimeIsThreadTime(t *testing.T) {
 		var g gauge
 		var spent atomic.Int64
 		o := options(&g, 0)
-		o.Spent = func() time.Duration { return time.Duration(spent.Load()) }
+		o.ThreadTime = func() time.Duration { return time.Duration(spent.Load()) }
 		p := New(o)
 		start := time.Now()
 		results, err := p.Run(t.Context(), []api.Job{{URL: "http://slow"}})

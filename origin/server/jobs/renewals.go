@@ -9,16 +9,16 @@ import (
 	"github.com/sightline-dev/sightline/core"
 )
 
-// Renewing is the part of an engine that [Renewals] needs.
-type Renewing interface {
+// Reembedder is the part of an engine that [ReembedLogger] needs.
+type Reembedder interface {
 	// ReembedProgress lists the applications that an older network still serves.
 	ReembedProgress() ([]core.ReembedProgress, error)
 }
 
-// Renewals logs the progress of applications that change to the newest network: when it first sees an application, from time to time, and
+// ReembedLogger logs the progress of applications that change to the newest network: when it first sees an application, from time to time, and
 // when the application has changed.
-type Renewals struct {
-	Engine Renewing
+type ReembedLogger struct {
+	Engine Reembedder
 	Now    func() time.Time
 	Pause  func(context.Context, time.Duration) // waits, until its context ends
 	Log    *slog.Logger
@@ -39,7 +39,7 @@ const (
 )
 
 // Run logs progress until ctx ends.
-func (r *Renewals) Run(ctx context.Context) {
+func (r *ReembedLogger) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.look()
 		r.Pause(ctx, look)
@@ -47,7 +47,7 @@ func (r *Renewals) Run(ctx context.Context) {
 }
 
 // look logs new progress.
-func (r *Renewals) look() {
+func (r *ReembedLogger) look() {
 	now := r.Now()
 	under, err := r.Engine.ReembedProgress()
 	if err != nil {

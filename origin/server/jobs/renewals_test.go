@@ -31,7 +31,7 @@ func TestReembeddingIsLogged(t *testing.T) {
 	}}))
 	now := time.Unix(1_700_000_000, 0)
 	engine := &crossing{}
-	r := &Renewals{Engine: engine, Now: func() time.Time { return now }, Log: log}
+	r := &ReembedLogger{Engine: engine, Now: func() time.Time { return now }, Log: log}
 	const serves = `msg="re-analysing inputs with the new network; the old one still serves" app=`
 	steps := []struct {
 		after time.Duration
@@ -74,7 +74,7 @@ func TestReembeddingLogEndsWithContext(t *testing.T) {
 		defer stop()
 		lines := 0
 		engine := &crossing{apps: []core.ReembedProgress{{App: "a", All: 1}}}
-		r := &Renewals{Engine: engine, Now: time.Now, Pause: pause, Log: slog.New(counting{&lines})}
+		r := &ReembedLogger{Engine: engine, Now: time.Now, Pause: pause, Log: slog.New(counting{&lines})}
 		r.Run(ctx)
 		if lines != 3 {
 			t.Errorf("%d lines in 25 s, want 3", lines)

@@ -33,7 +33,7 @@ func (p *Pool) still(ctx context.Context, l lane, picture []byte, job *api.Job) 
 	if err != nil {
 		return api.Result{Err: err}
 	}
-	lift(ctx)
+	removeLimit(ctx)
 	leave, err := p.o.Videos.EnterPicture(ctx, job.Caller)
 	if err != nil {
 		return api.Result{Err: gaveUp(ctx)}

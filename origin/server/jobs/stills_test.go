@@ -177,7 +177,7 @@ func TestStillsBlockNoAnalyser(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if r := w.Pool.Picture(ctx, &api.Job{Data: still}); !errors.Is(r.Err, api.ErrTimeout) {
+		if r := w.Pool.RunBackgroundJob(ctx, &api.Job{Data: still}); !errors.Is(r.Err, api.ErrTimeout) {
 			t.Errorf("a picture that waits for a place longer than its context: %v", r.Err)
 		}
 		calls.Wait()

@@ -127,7 +127,7 @@ func BenchmarkPredictDuringTraining(b *testing.B) {
 	system.ReserveThreads(2) // as serve does
 	pool := New(Options{
 		NewAnalyser: func(_ [32]byte, l raster.Limits) Analyser { return set.NewAnalyser(l) },
-		Now:         system.Now, Spent: system.ThreadTime, Log: slog.New(slog.DiscardHandler), Workers: 2,
+		Now:         system.Now, ThreadTime: system.ThreadTime, Log: slog.New(slog.DiscardHandler), Workers: 2,
 	})
 	bg := &Background{Pool: pool, Now: system.Now, Pause: system.Pause, Log: slog.New(slog.DiscardHandler)}
 	versions := 0

@@ -220,11 +220,11 @@ func TestSlowInputsDelayNoOtherApplication(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var slow sync.WaitGroup
 		for range 32 {
-			slow.Go(func() { w.Pool.Picture(ctx, &api.Job{URL: "http://slow", Caller: "attacker"}) })
+			slow.Go(func() { w.Pool.RunBackgroundJob(ctx, &api.Job{URL: "http://slow", Caller: "attacker"}) })
 		}
 		synctest.Wait()
 		start := time.Now()
-		if r := w.Pool.Picture(ctx, &api.Job{URL: "http://fast", Caller: "other"}); r.Err != nil || time.Since(start) != 0 {
+		if r := w.Pool.RunBackgroundJob(ctx, &api.Job{URL: "http://fast", Caller: "other"}); r.Err != nil || time.Since(start) != 0 {
 			t.Errorf("another application's picture: %v after %v, want none at once", r.Err, time.Since(start))
 		}
 		stop()

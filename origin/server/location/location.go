@@ -38,10 +38,10 @@ const (
 	editBytes = 40        // memory of an edit without its bytes
 )
 
-// Edit replaces Len bytes of a file, starting at offset At: first by By, then by zeros. By has at most Len bytes.
+// Edit replaces Len bytes of a file, starting at offset At: first by Replacement, then by zeros. Replacement has at most Len bytes.
 type Edit struct {
-	At, Len int64
-	By      []byte
+	At, Len     int64
+	Replacement []byte
 }
 
 // Edits returns the edits that remove the place from a picture or a film. They are in the order of At, do not overlap, and keep the
@@ -94,7 +94,7 @@ func Apply(edits []Edit, p []byte, at int64) {
 			return
 		}
 		from, to := max(e.At, at), min(e.At+e.Len, end)
-		n := copy(p[from-at:to-at], e.By[min(from-e.At, int64(len(e.By))):])
+		n := copy(p[from-at:to-at], e.Replacement[min(from-e.At, int64(len(e.Replacement))):])
 		clear(p[from-at+int64(n) : to-at])
 	}
 }
@@ -103,7 +103,7 @@ func Apply(edits []Edit, p []byte, at int64) {
 func Bytes(edits []Edit) int64 {
 	n := int64(0)
 	for _, e := range edits {
-		n += editBytes + int64(len(e.By))
+		n += editBytes + int64(len(e.Replacement))
 	}
 	return n
 }

@@ -36,8 +36,8 @@ func remove(t testing.TB, file []byte) []byte {
 	clear(source) // the edits do not refer to it
 	end := int64(0)
 	for i, e := range edits {
-		if e.At < end || e.Len <= 0 || e.At+e.Len > int64(len(file)) || int64(len(e.By)) > e.Len {
-			t.Fatalf("edit %d replaces %d bytes at %d by %d, the edit before ends at %d of %d", i, e.Len, e.At, len(e.By), end, len(file))
+		if e.At < end || e.Len <= 0 || e.At+e.Len > int64(len(file)) || int64(len(e.Replacement)) > e.Len {
+			t.Fatalf("edit %d replaces %d bytes at %d by %d, the edit before ends at %d of %d", i, e.Len, e.At, len(e.Replacement), end, len(file))
 		}
 		end = e.At + e.Len
 	}

@@ -53,13 +53,13 @@ func (p *plan) result() ([]Edit, error) {
 	}
 	n := 0
 	for _, e := range p.edits {
-		n += len(e.By)
+		n += len(e.Replacement)
 	}
 	all := make([]byte, 0, n)
 	for i, e := range p.edits {
-		if len(e.By) > 0 {
-			all = append(all, e.By...)
-			p.edits[i].By = all[len(all)-len(e.By) : len(all) : len(all)]
+		if len(e.Replacement) > 0 {
+			all = append(all, e.Replacement...)
+			p.edits[i].Replacement = all[len(all)-len(e.Replacement) : len(all) : len(all)]
 		}
 	}
 	return append(make([]Edit, 0, len(p.edits)), p.edits...), nil
@@ -119,15 +119,15 @@ func (p *plan) put(at int64, by []byte) {
 	if last := len(p.edits) - 1; last >= 0 && p.empty == at {
 		// Zeros that take less memory than an edit become bytes of the edit before.
 		e := &p.edits[last]
-		gap := at - e.At - int64(len(e.By))
+		gap := at - e.At - int64(len(e.Replacement))
 		if joins = gap <= editBytes; joins {
-			e.By = append(append(e.By, zeroes[:gap]...), by...)
-			e.Len = int64(len(e.By))
+			e.Replacement = append(append(e.Replacement, zeroes[:gap]...), by...)
+			e.Len = int64(len(e.Replacement))
 			p.charge(gap + int64(n))
 		}
 	}
 	if !joins {
-		p.add(Edit{At: at, Len: int64(n), By: slices.Clone(by)})
+		p.add(Edit{At: at, Len: int64(n), Replacement: slices.Clone(by)})
 	}
 	p.empty = at + int64(n)
 	if trimmed {
@@ -148,7 +148,7 @@ func (p *plan) add(e Edit) {
 		return
 	}
 	p.edits = append(p.edits, e)
-	p.charge(editBytes + int64(len(e.By)))
+	p.charge(editBytes + int64(len(e.Replacement)))
 }
 
 func (p *plan) charge(n int64) {

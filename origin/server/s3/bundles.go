@@ -32,9 +32,9 @@ func NewBundles(s *Store) *Bundles { return &Bundles{s} }
 
 func bundleFolder(base [32]byte) string { return bundlesPrefix + hex.EncodeToString(base[:]) + "/" }
 
-// KeepBundles stores the bundles of a network, unless the store has the same. Other bundles of the network are an earlier form of it:
-// KeepBundles replaces them.
-func (b *Bundles) KeepBundles(base [32]byte, bundles fs.FS) error {
+// StoreBundles stores the bundles of a network, unless the store has the same. Other bundles of the network are an earlier form of it:
+// StoreBundles replaces them.
+func (b *Bundles) StoreBundles(base [32]byte, bundles fs.FS) error {
 	err := b.keep(context.Background(), base, bundles)
 	if err != nil {
 		return fmt.Errorf("store bundles: %w", err)
@@ -88,7 +88,7 @@ func pack(files fs.FS) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Bundles returns the bundles of a network that KeepBundles stored, in memory. If they are missing, the error is fs.ErrNotExist.
+// Bundles returns the bundles of a network that StoreBundles stored, in memory. If they are missing, the error is fs.ErrNotExist.
 func (b *Bundles) Bundles(base [32]byte) (fs.FS, error) {
 	ctx := context.Background()
 	var newest minio.ObjectInfo

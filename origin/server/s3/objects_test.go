@@ -163,7 +163,7 @@ func TestBundles(t *testing.T) {
 	}
 	for _, base := range [][32]byte{one, two} {
 		for _, text := range []string{"earlier", "newer", "newer"} {
-			if err := b.KeepBundles(base, form(text)); err != nil {
+			if err := b.StoreBundles(base, form(text)); err != nil {
 				t.Fatal(err)
 			}
 		}

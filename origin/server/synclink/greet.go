@@ -13,11 +13,11 @@ import (
 // maxOffered is the maximum size of the origin's answer to a session, in bytes.
 const maxOffered = 1 << 20
 
-// Greet begins a session with the origin without using a replica's machine, and returns the origin's reply. A running machine does not
-// notice it. Greet does not use o.Machine.
+// BeginSession begins a session with the origin without using a replica's machine, and returns the origin's reply. A running machine does not
+// notice it. BeginSession does not use o.Machine.
 //
 // Errors: ErrAddress, the origin's *wire.Refusal or StatusError, wire.ErrFormat, and errors of the connection.
-func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionReply, err error) {
+func BeginSession(ctx context.Context, o Options, s *wire.Session) (out wire.SessionReply, err error) {
 	l, err := New(o)
 	if err != nil {
 		return out, err
@@ -30,7 +30,7 @@ func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionRep
 	defer res.Body.Close()
 	body, err := system.ReadAll(res.Body, maxOffered)
 	if res.StatusCode != 200 {
-		return out, errors.Join(RefusalOf(res.StatusCode, res.Header.Get("Content-Type"), body), err)
+		return out, errors.Join(refusalOf(res.StatusCode, res.Header.Get("Content-Type"), body), err)
 	}
 	if err != nil {
 		return out, err

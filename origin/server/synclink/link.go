@@ -91,7 +91,7 @@ const shakeTime = 10 * time.Second
 
 // New returns a link. It does not connect. The error is ErrAddress.
 func New(o Options) (*Link, error) {
-	base, err := Address(o.Origin)
+	base, err := ParseAddress(o.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func New(o Options) (*Link, error) {
 	return l, nil
 }
 
-// Address checks an origin's URL and returns it without a slash at its end. The URL must begin with https:// unless the origin is on this
+// ParseAddress checks an origin's URL and returns it without a slash at its end. The URL must begin with https:// unless the origin is on this
 // computer, because others could read plain HTTP. The error is ErrAddress.
-func Address(s string) (string, error) {
+func ParseAddress(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https", u.RawQuery != "", u.Fragment != "", u.User != nil:
@@ -156,7 +156,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 		case e := <-l.events:
 			err = l.step(ctx, &requests, e)
 		case <-l.o.Local:
-			err = l.step(ctx, &requests, replica.Local{})
+			err = l.step(ctx, &requests, replica.LocalWrite{})
 		case <-l.wake.C:
 			err = l.step(ctx, &requests, replica.Wake{})
 		case p := <-l.chunks:
@@ -257,8 +257,8 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 // place reads the answer x to a request for a snapshot chunk, offers the chunk to Place, and returns the complete answer.
 func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res *http.Response) replica.Answer {
 	x.More = false
-	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), replica.MaxPiece)+bytes.MinRead))
-	if _, x.Err = room.ReadFrom(io.LimitReader(res.Body, replica.MaxPiece+1)); x.Err != nil {
+	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), replica.MaxChunkBytes)+bytes.MinRead))
+	if _, x.Err = room.ReadFrom(io.LimitReader(res.Body, replica.MaxChunkBytes+1)); x.Err != nil {
 		return x
 	}
 	x.Body, x.Sum = room.Bytes(), sha256.Sum256(room.Bytes())

@@ -202,7 +202,7 @@ func TestPacked(t *testing.T) {
 
 // TestPlace: a complete chunk of a snapshot is offered to Place if its hash is right. The machine gets a chunk that Place does not store.
 func TestPlace(t *testing.T) {
-	first, second := strings.Repeat("placed! ", replica.MaxPiece/8), "not placed" // the first has the maximum size
+	first, second := strings.Repeat("placed! ", replica.MaxChunkBytes/8), "not placed" // the first has the maximum size
 	pieces := map[string]string{blob.Sum([]byte(first)).String(): first, blob.Sum([]byte(second)).String(): second, blob.Sum(nil).String(): "another"}
 	encoding := ""
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -312,7 +312,7 @@ func TestWakeAndEvents(t *testing.T) {
 			}
 		case replica.Online:
 			local <- struct{}{}
-		case replica.Local:
+		case replica.LocalWrite:
 			m.fail = errors.New("store")
 		}
 		return nil
@@ -326,7 +326,7 @@ func TestWakeAndEvents(t *testing.T) {
 	if err := l.Run(t.Context()); err == nil || err.Error() != "store" {
 		t.Errorf("Run = %v", err)
 	}
-	if got := strings.Join(events, " "); got != "replica.Begin replica.Wake replica.Online replica.Local" {
+	if got := strings.Join(events, " "); got != "replica.Begin replica.Wake replica.Online replica.LocalWrite" {
 		t.Errorf("events %s", got)
 	}
 }
@@ -372,7 +372,7 @@ func TestAddress(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"https://example.org/", "http://localhost:80", "http://127.0.0.1", "http://[::1]:8080"} {
-		if got, err := synclink.Address(s); err != nil || strings.HasSuffix(got, "/") {
+		if got, err := synclink.ParseAddress(s); err != nil || strings.HasSuffix(got, "/") {
 			t.Errorf("Address(%q) = %q, %v", s, got, err)
 		}
 	}
@@ -416,7 +416,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestGreet: Greet requests a session in addition to the machine's with a message, and decodes the answer.
+// TestGreet: BeginSession requests a session in addition to the machine's with a message, and decodes the answer.
 func TestGreet(t *testing.T) {
 	offered := wire.SessionReply{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
@@ -441,7 +441,7 @@ func TestGreet(t *testing.T) {
 				w.WriteHeader(tt.status)
 				_, _ = w.Write(tt.body)
 			})
-			out, err := synclink.Greet(t.Context(), options(address, nil), &wire.Session{Name: "edge"})
+			out, err := synclink.BeginSession(t.Context(), options(address, nil), &wire.Session{Name: "edge"})
 			switch {
 			case tt.want == "" && (err != nil || len(out.Grants) != 1 || out.Grants[0].Over != 9):
 				t.Errorf("Greet = %+v, %v", out, err)
@@ -450,7 +450,7 @@ func TestGreet(t *testing.T) {
 			}
 		})
 	}
-	if _, err := synclink.Greet(t.Context(), options("nowhere", nil), &wire.Session{}); !errors.Is(err, synclink.ErrAddress) {
+	if _, err := synclink.BeginSession(t.Context(), options("nowhere", nil), &wire.Session{}); !errors.Is(err, synclink.ErrAddress) {
 		t.Errorf("an address that is none: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func (l *Link) AppRecord(ctx context.Context, app string, since uint64) (seq uin
 	case res.StatusCode == http.StatusNoContent:
 		return since, nil, nil
 	case res.StatusCode != http.StatusOK:
-		return 0, nil, RefusalOf(res.StatusCode, res.Header.Get("Content-Type"), body)
+		return 0, nil, refusalOf(res.StatusCode, res.Header.Get("Content-Type"), body)
 	}
 	r, err := wire.DecodeAppRecord(body)
 	if err == nil && r.App != app {
@@ -65,8 +65,8 @@ type StatusError int
 
 func (s StatusError) Error() string { return fmt.Sprintf("HTTP status %d", int(s)) }
 
-// RefusalOf returns the error of a refused request: the origin's *wire.Refusal, or a StatusError.
-func RefusalOf(status int, contentType string, body []byte) error {
+// refusalOf returns the error of a refused request: the origin's *wire.Refusal, or a StatusError.
+func refusalOf(status int, contentType string, body []byte) error {
 	if r, err := wire.DecodeRefusal(body); err == nil && contentType == wire.ContentType && r.Status() == status {
 		return &r
 	}

@@ -2,8 +2,8 @@ package system
 
 import "syscall"
 
-// Attributes returns the attributes of a child process. The child is not in this process's group, so that the terminal's signals reach
+// ChildAttributes returns the attributes of a child process. The child is not in this process's group, so that the terminal's signals reach
 // this process only. The kernel kills the child when the thread that started it ends.
-func Attributes() *syscall.SysProcAttr {
+func ChildAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,6 +4,6 @@ package system
 
 import "syscall"
 
-// Attributes returns the attributes of a child process. The child is not in this process's group, so that the
+// ChildAttributes returns the attributes of a child process. The child is not in this process's group, so that the
 // terminal's signals reach this process only. Unlike on Linux, the child can outlive this process.
-func Attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func ChildAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Boot returns an identifier that changes with every start of the machine. It returns "" where the
+// BootID returns an identifier that changes with every start of the machine. It returns "" where the
 // system has none: it exists only on Linux.
-func Boot() string {
+func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

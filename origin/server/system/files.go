@@ -136,8 +136,8 @@ func ModTimeAndSize(name string) (when time.Time, size int64, err error) {
 	return info.ModTime(), info.Size(), nil
 }
 
-// Restrict sets the mode of a file so that only this user can read and write it.
-func Restrict(name string) error { return os.Chmod(name, 0o600) }
+// RestrictMode sets the mode of a file so that only this user can read and write it.
+func RestrictMode(name string) error { return os.Chmod(name, 0o600) }
 
 // MakeFolder creates a folder, and those above it, that only this user can enter. If the folder exists, it keeps its mode.
 func MakeFolder(name string) error { return os.MkdirAll(name, 0o700) }

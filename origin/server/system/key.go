@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// Key returns the random key in the file name of dir. If the file is missing or damaged, Key writes a new key.
-func Key(dir *Folder, name string) (key [32]byte, err error) {
+// LoadKey returns the random key in the file name of dir. If the file is missing or damaged, LoadKey writes a new key.
+func LoadKey(dir *Folder, name string) (key [32]byte, err error) {
 	for {
 		text, err := ReadIn(dir, name, 2*int64(len(key)))
 		if err == nil {

@@ -11,8 +11,8 @@ import (
 // tick is the unit of processor time in /proc, on every architecture of Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-// ProcessTime returns the processor time that a process has used. known is false if it cannot be read.
-func ProcessTime(pid int) (spent time.Duration, known bool) {
+// processTime returns the processor time that a process has used. known is false if it cannot be read.
+func processTime(pid int) (spent time.Duration, known bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false

@@ -10,10 +10,10 @@ import (
 // the process uses from now on with the usual time of the work. Where that is unknown, it compares the time that passes.
 func EstimateProgress(pid int, usual time.Duration) func() int {
 	begun := Now()
-	before, known := ProcessTime(pid)
+	before, known := processTime(pid)
 	return func() int {
 		spent := Now().Sub(begun)
-		if now, ok := ProcessTime(pid); ok && known {
+		if now, ok := processTime(pid); ok && known {
 			spent = now - before
 		}
 		return min(int(100*spent/usual), 99)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Free returns the number of bytes that this user can still write to the file system of dir.
-func Free(dir string) (int64, error) {
+// FreeBytes returns the number of bytes that this user can still write to the file system of dir.
+func FreeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err

@@ -24,9 +24,9 @@ type PeerKeys interface {
 
 // Signer is a peer whose tokens this server accepts.
 type Signer struct {
-	Public ed25519.PublicKey
-	Issuer string                // issuer in its tokens
-	May    func(app string) bool // reports whether it may issue tokens of an application
+	Public   ed25519.PublicKey
+	Issuer   string                // issuer in its tokens
+	MayIssue func(app string) bool // reports whether it may issue tokens of an application
 }
 
 // Delegate is a key that signs tokens instead of the ring's key.

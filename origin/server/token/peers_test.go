@@ -47,14 +47,14 @@ func TestPeersVerifyTokens(t *testing.T) {
 	public := private.Public().(ed25519.PublicKey)
 
 	atEdge := &fakePeers{
-		signers:   map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}},
+		signers:   map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), MayIssue: holds(someone.App)}},
 		delegates: map[string]Delegate{someone.App: {ID: anEdge, Issuer: EdgeIssuer(anEdge), Private: private}},
 	}
 	for _, k := range publicKeys(t, origin) {
-		atEdge.signers[k.ID] = Signer{Public: k.Key[:], Issuer: origin.Issuer(), May: holds(someone.App)}
+		atEdge.signers[k.ID] = Signer{Public: k.Key[:], Issuer: origin.Issuer(), MayIssue: holds(someone.App)}
 	}
 	edge.TrustPeer(atEdge)
-	atOrigin := &fakePeers{signers: map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}}}
+	atOrigin := &fakePeers{signers: map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), MayIssue: holds(someone.App)}}}
 	origin.TrustPeer(atOrigin)
 
 	for name, token := range map[string]string{"the origin's": issue(t, origin), "the edge's": issue(t, edge)} {

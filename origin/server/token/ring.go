@@ -31,8 +31,8 @@ const (
 	retryDelay = time.Minute         // wait after a new key could not be stored
 )
 
-// File is the name of the file of signing keys. Anyone who can read it can create tokens for every application.
-const File = "token-keys.json"
+// KeysFile is the name of the file of signing keys. Anyone who can read it can create tokens for every application.
+const KeysFile = "token-keys.json"
 
 // ErrKeys is returned for an invalid file of signing keys.
 var ErrKeys = errors.New("damaged signing keys; deleting the file creates new ones and invalidates all access tokens")
@@ -151,7 +151,7 @@ func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 	return out, out.publish()
 }
 
-// ringFile is the content of [File].
+// ringFile is the content of [KeysFile].
 type ringFile struct {
 	Version int   `json:"version"`
 	Keys    []key `json:"keys"`
@@ -163,9 +163,9 @@ const (
 	maxFile     = 64 << 10
 )
 
-// load reads [File]. If it does not exist, load returns an empty ring.
+// load reads [KeysFile]. If it does not exist, load returns an empty ring.
 func load(files blob.FS) (_ *ring, err error) {
-	f, err := files.Open(File)
+	f, err := files.Open(KeysFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		r := &ring{}
 		return r, r.publish()
@@ -179,7 +179,7 @@ func load(files blob.FS) (_ *ring, err error) {
 	}
 	r, err := decode(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", File, err)
+		return nil, fmt.Errorf("%s: %w", KeysFile, err)
 	}
 	return r, r.publish()
 }
@@ -210,11 +210,11 @@ func (r *ring) encode() ([]byte, error) {
 	return json.MarshalIndent(ringFile{ringVersion, r.keys}, "", "  ")
 }
 
-// save replaces [File] atomically.
+// save replaces [KeysFile] atomically.
 func (r *ring) save(files blob.FS) error {
 	b, err := r.encode()
 	if err != nil {
 		return err
 	}
-	return system.ReplaceIn(files, File, append(b, '\n'))
+	return system.ReplaceIn(files, KeysFile, append(b, '\n'))
 }

@@ -196,7 +196,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), errors.Is(err, jwt.ErrTokenInvalidAudience),
 		errors.Is(err, jwt.ErrTokenNotValidYet), c.Subject == "" || len(c.Audience) != 1 || c.Client == "" || c.ID == "",
-		by.May != nil && !by.May(c.Subject), c.Page && by.Issuer != t.issuer(c.Subject), !c.endsInTime(now):
+		by.MayIssue != nil && !by.MayIssue(c.Subject), c.Page && by.Issuer != t.issuer(c.Subject), !c.endsInTime(now):
 		return auth.Claims{}, auth.ErrToken
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return auth.Claims{}, auth.ErrExpired
@@ -239,7 +239,7 @@ func (t *Tokens) signer(header string, now time.Time) (Signer, bool) {
 		return Signer{}, false
 	}
 	s, ok := o.Signer(kid)
-	return s, ok && len(s.Public) == ed25519.PublicKeySize && s.Issuer != "" && s.May != nil
+	return s, ok && len(s.Public) == ed25519.PublicKeySize && s.Issuer != "" && s.MayIssue != nil
 }
 
 // plain reports whether token consists of three parts of base64url characters. The base64 decoder

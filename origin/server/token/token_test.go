@@ -165,11 +165,11 @@ func TestRestart(t *testing.T) {
 	if _, err := w.open(t, func(o *Options) { o.Issuer = "https://other.example" }).Read(token); !errors.Is(err, auth.ErrToken) {
 		t.Errorf("at another address: %v, want ErrToken", err)
 	}
-	info, err := os.Stat(filepath.Join(w.dir, File))
+	info, err := os.Stat(filepath.Join(w.dir, KeysFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file of keys: %v, %v; want mode 0600", info.Mode(), err)
 	}
-	if err := os.Remove(filepath.Join(w.dir, File)); err != nil {
+	if err := os.Remove(filepath.Join(w.dir, KeysFile)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.open(t, nil).Read(token); !errors.Is(err, auth.ErrToken) {
@@ -345,7 +345,7 @@ func TestUnstoredKeysSignNothing(t *testing.T) {
 func TestDamagedFileIsRefused(t *testing.T) {
 	w := newWorld(t, 8)
 	issue(t, w.open(t, nil))
-	path := filepath.Join(w.dir, File)
+	path := filepath.Join(w.dir, KeysFile)
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func (s *session) launch(cmd *exec.Cmd, memory uint64) (*process, error) {
 	}
 	p := &process{s: s, cmd: cmd, out: out, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, &p.log, []*os.File{s.film}
-	cmd.Env, cmd.SysProcAttr, cmd.WaitDelay = []string{}, system.Attributes(), time.Second
+	cmd.Env, cmd.SysProcAttr, cmd.WaitDelay = []string{}, system.ChildAttributes(), time.Second
 	started := make(chan error)
 	go func() {
 		// The process inherits the priority of this thread, and dies with it. The thread is never unlocked, so it ends here.

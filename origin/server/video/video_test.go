@@ -51,7 +51,7 @@ func decoder(t testing.TB, o Options) *Decoder {
 		name := filepath.Join(testkit.Root(t), ".cache", "tests", "sightline")
 		folder, err := system.OpenFolder(name)
 		if err == nil {
-			o.Key, err = system.Key(folder, "decoder.key")
+			o.Key, err = system.LoadKey(folder, "decoder.key")
 			err = errors.Join(err, folder.Close())
 		}
 		if err != nil {

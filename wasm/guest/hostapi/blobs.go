@@ -49,9 +49,9 @@ var _ replica.AppRecords = AppRecords{}
 // Seq returns the entry of the origin's control log up to which the host's app record goes; 0: the host has none.
 func (r AppRecords) Seq() uint64 { return uint64(max(r.From.AppRecordSeq(), 0)) }
 
-// Take passes a newer app record to the host. If the record reports that the application was deleted, the host deletes the application
+// Apply passes a newer app record to the host. If the record reports that the application was deleted, the host deletes the application
 // only after the call, because that ends this instance.
-func (r AppRecords) Take(seq uint64, data []byte) (reason string, err error) {
+func (r AppRecords) Apply(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeAppRecord(data)
 	if err != nil {
 		return "", err

@@ -16,18 +16,18 @@ type Tokens struct{ From Imports }
 
 var _ api.Tokens = Tokens{}
 
-// rooms is a pool of buffers of abi.RoomOnce bytes. Every counted call and every read of the store needs one.
-var rooms = sync.Pool{New: func() any { return new([abi.RoomOnce]byte) }}
+// rooms is a pool of buffers of abi.OnceBufferBytes bytes. Every counted call and every read of the store needs one.
+var rooms = sync.Pool{New: func() any { return new([abi.OnceBufferBytes]byte) }}
 
 // once calls an import that must not be repeated because it has an effect. read gets the filled part of the buffer, and must not retain
 // it.
 func once(call func(dst []byte) int64, read func(data []byte) error) error {
-	room := rooms.Get().(*[abi.RoomOnce]byte)
+	room := rooms.Get().(*[abi.OnceBufferBytes]byte)
 	defer rooms.Put(room)
 	switch n := call(room[:]); {
 	case n < 0:
 		return abi.Errno(-n).Err()
-	case n > abi.RoomOnce:
+	case n > abi.OnceBufferBytes:
 		return abi.ErrHost
 	default:
 		return read(room[:n])

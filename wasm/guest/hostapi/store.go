@@ -12,7 +12,7 @@ import (
 )
 
 // firstChunk is the size in bytes of a scan's first request. It is small because most scans end after a record or two. Each further request
-// is four times as large, up to abi.RoomOnce.
+// is four times as large, up to abi.OnceBufferBytes.
 const firstChunk = 1 << 10
 
 // Store is the host's store. It is safe for concurrent use if the imports are.
@@ -90,7 +90,7 @@ func (r reader) Get(key []byte) ([]byte, error) {
 	if r.over() {
 		return nil, kv.ErrClosed
 	}
-	room := rooms.Get().(*[abi.RoomOnce]byte)
+	room := rooms.Get().(*[abi.OnceBufferBytes]byte)
 	defer rooms.Put(room)
 	got, err := fill(room[:], func(dst []byte) int64 { return r.s.from.KVGet(r.at, key, dst) })
 	return bytes.Clone(got), err
@@ -120,7 +120,7 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 	}
 	scan := uint32(n)
 	defer s.from.KVEnd(scan)
-	room := rooms.Get().(*[abi.RoomOnce]byte) // nested scans need one each
+	room := rooms.Get().(*[abi.OnceBufferBytes]byte) // nested scans need one each
 	defer rooms.Put(room)
 	for n := firstChunk; ; n = min(4*n, len(room)) {
 		chunk, err := fill(room[:n], func(dst []byte) int64 { return s.from.KVNext(scan, dst) })

@@ -14,7 +14,7 @@ import (
 // Ask answers a Query. The answer is a Reply.
 func (i *Instance) Ask(data []byte) []byte {
 	var value []byte
-	q, err := abi.ParseQuestion(data)
+	q, err := abi.ParseQuery(data)
 	if err == nil {
 		i.guard("question", func() { value, err = i.ask(&q) }, func() { err = api.ErrInternal })
 	}

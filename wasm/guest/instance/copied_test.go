@@ -163,7 +163,7 @@ func (k *replicaPage) handle(t testing.TB, events ...replica.Event) {
 		e := events[0]
 		events = events[1:]
 		data := bytes.Clone(k.Sync(abi.AppendEvent(nil, e)))
-		done, err := abi.ParseSynced(data)
+		done, err := abi.ParseSyncResult(data)
 		if err != nil || done.Err != nil {
 			t.Fatalf("%T: %v, %v", e, done.Err, err)
 		}
@@ -261,7 +261,7 @@ func TestReplicaInOwnStore(t *testing.T) {
 	k.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("blue", "blue.png", `,"concepts":[{"id":"warm","value":0}]`)+`]}`)
 	k.rest(t, time.Second)
 	k.fetch(t, 200, "DELETE", "/v2/inputs/red", "", "")
-	k.handle(t, replica.Local{})
+	k.handle(t, replica.LocalWrite{})
 	waiting := k.status.Pending()
 	if waiting < 2 {
 		t.Fatalf("%d operations wait", waiting)
@@ -312,7 +312,7 @@ func TestCallsWithoutReplica(t *testing.T) {
 	if _, guestErr, err := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskDigest}).Marshal())); !errors.Is(guestErr, api.ErrOptions) || err != nil {
 		t.Errorf("a digest of none is %v, %v", guestErr, err)
 	}
-	if done, err := abi.ParseSynced(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
+	if done, err := abi.ParseSyncResult(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
 		t.Errorf("an event for none is %v, %v", done.Err, err)
 	}
 	h := newHost(hostcalls.Services{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return p.now }, Rand: p})
@@ -361,7 +361,7 @@ func TestKilledReplica(t *testing.T) {
 		}
 		ask("red", `"id":"late"`, "PATCH", "/v2/inputs", `{"action":"merge","inputs":[{"id":"red","data":{"concepts":[{"id":"late","value":1}]}}]}`)
 		ask("white", `"code":11101`, "DELETE", "/v2/inputs/white", "")
-		k.handle(t, replica.Local{})
+		k.handle(t, replica.LocalWrite{})
 
 		at := base + rng.IntN(disk.Ops()-base+1)
 		k, guestErr = s.keep(t, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng), false)
@@ -370,7 +370,7 @@ func TestKilledReplica(t *testing.T) {
 		}
 		k.handle(t, replica.Begin{})
 		k.rest(t, time.Second)
-		k.handle(t, replica.Local{})
+		k.handle(t, replica.LocalWrite{})
 		k.settle(t)
 		k.digest(t)
 		for input, text := range want {
@@ -400,7 +400,7 @@ func TestConflictingInputKeepsPicture(t *testing.T) {
 	k.down = false
 	for range 100 { // the page pulls the origin's input before it can push its own
 		k.rest(t, time.Second)
-		k.handle(t, replica.Wake{}, replica.Local{})
+		k.handle(t, replica.Wake{}, replica.LocalWrite{})
 	}
 	k.settle(t)
 	k.rest(t, 2*time.Minute)

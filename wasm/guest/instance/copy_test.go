@@ -47,7 +47,7 @@ func TestReplicaStatus(t *testing.T) {
 	if r.Status != 200 || !local || len(writer) != 16 || !strings.HasPrefix(span, "1-1}") {
 		t.Fatalf("%d %s, %s", r.Status, r.Body, header)
 	}
-	k.handle(t, replica.Local{})
+	k.handle(t, replica.LocalWrite{})
 	queued := k.statusText(t, "outbox", `"writer":"`+writer+`","seq":1,`, `"kind":"input_labels","input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"state":"queued"`)
 	k.statusText(t, "status", `"queued":1,"sent":0`, `"problem":"`, `"retry":"`)
 	if err := s.delete(t, "red"); err != nil {

@@ -99,7 +99,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if s.Counted {
 		o.Calls = hostapi.Calls{From: i.Imports}
 	}
-	if s.Store != abi.StoreLent && s.App != "" && s.Replica == nil {
+	if s.Store != abi.StoreHost && s.App != "" && s.Replica == nil {
 		return fmt.Errorf("%w: an instance with its own store must not name an application", api.ErrOptions)
 	}
 	if s.OpenDoor {
@@ -112,8 +112,8 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if o.Store, err = i.openStore(); err != nil {
 		return err
 	}
-	o.NoColumns = s.Store != abi.StoreLent
-	if s.Store == abi.StoreLent {
+	o.NoColumns = s.Store != abi.StoreHost
+	if s.Store == abi.StoreHost {
 		o.Hosted, o.Thumbnails = hostapi.Pictures{From: i.Imports}, true
 	} else {
 		if s.Replica != nil {
@@ -163,7 +163,7 @@ var (
 func (i *Instance) openStore() (kv.Store, error) {
 	o := memkv.Options{MaxBytes: maxOwnBytes}
 	switch i.settings.Store {
-	case abi.StoreLent:
+	case abi.StoreHost:
 		return hostapi.NewStore(i.Imports), nil
 	case abi.StoreFiles:
 		o.Files = &memkv.Files{Disk: hostapi.Disk{From: i.Imports}, Pair: storeFiles, Reserve: reserveBytes}

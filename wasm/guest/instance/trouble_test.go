@@ -56,7 +56,7 @@ func TestPanics(t *testing.T) {
 	h := &tripping{host: g.host}
 	g.Imports = h
 	g2 := &guest{Instance: &instance.Instance{Imports: h}, host: g.host, work: g.work, move: g.move}
-	s := abi.Settings{Role: abi.Both, App: w.App, Store: abi.StoreLent, Bundles: names(h.Bundles), PictureTime: time.Hour}
+	s := abi.Settings{Role: abi.Both, App: w.App, Store: abi.StoreHost, Bundles: names(h.Bundles), PictureTime: time.Hour}
 	h.get = true
 	if guestErr, err := abi.ParseDone(g2.Open(s.Marshal())); !errors.Is(guestErr, api.ErrInternal) || err != nil {
 		t.Fatalf("a panic in open is %v, %v", guestErr, err)
@@ -92,10 +92,10 @@ func TestPanics(t *testing.T) {
 		t.Errorf("afterwards: %v, %v", r.Err, err)
 	}
 	h.now = true
-	if s, err := abi.ParseStepped(g2.Step((&abi.Step{}).Marshal())); s.Error == "" || err != nil {
+	if s, err := abi.ParseStepResult(g2.Step((&abi.Step{}).Marshal())); s.Error == "" || err != nil {
 		t.Errorf("a panic in a step is %+v, %v", s, err)
 	}
-	if s, err := abi.ParseStepped(g2.Step((&abi.Step{}).Marshal())); s.Error != "" || err != nil {
+	if s, err := abi.ParseStepResult(g2.Step((&abi.Step{}).Marshal())); s.Error != "" || err != nil {
 		t.Errorf("afterwards: %+v, %v", s, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestRoles(t *testing.T) {
 	if s := readServeResult(t, analyser.Serve(get)); s.Response.Status != 500 {
 		t.Errorf("an analyser answers %d", s.Response.Status)
 	}
-	if s, err := abi.ParseStepped(analyser.Step((&abi.Step{Take: 1}).Marshal())); s.Error == "" || err != nil {
+	if s, err := abi.ParseStepResult(analyser.Step((&abi.Step{Take: 1}).Marshal())); s.Error == "" || err != nil {
 		t.Errorf("an analyser steps: %+v, %v", s, err)
 	}
 	r, err := abi.ParseResult(analyser.Analyse(abi.AppendJob(nil, &job)))
@@ -156,7 +156,7 @@ func TestInvalidSettings(t *testing.T) {
 		{"no bundles", nil, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory}, predict.ErrBundle},
 		{"no network", nil, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory}, predict.ErrBundle},
 		{"an application in a new store", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, App: strings.Repeat("a", 32)}, api.ErrOptions},
-		{"an application that is not there", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreLent, App: strings.Repeat("a", 32)}, register.ErrApplication},
+		{"an application that is not there", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreHost, App: strings.Repeat("a", 32)}, register.ErrApplication},
 		{"an address that is none", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, PublicURL: "x"}, api.ErrOptions},
 	}
 	for _, tt := range tests {
@@ -225,7 +225,7 @@ func TestUnknownCallsAndTasks(t *testing.T) {
 	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, 7, nil))); s.Response.Status != 500 {
 		t.Errorf("a call that is not under way: %+v", s)
 	}
-	if s, err := abi.ParseStepped(g.Step((&abi.Step{Done: []abi.TaskResult{{Task: 9}}}).Marshal())); err != nil || s.Error != "" {
+	if s, err := abi.ParseStepResult(g.Step((&abi.Step{Done: []abi.TaskResult{{Task: 9}}}).Marshal())); err != nil || s.Error != "" {
 		t.Errorf("a task that is not under way: %+v, %v", s, err)
 	}
 	r := api.Request{
@@ -322,17 +322,17 @@ func FuzzInstance(f *testing.F) {
 	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	g := open(f, h, abi.Settings{Role: abi.Both, Store: abi.StoreMemory, OpenDoor: true})
 	f.Fuzz(func(t *testing.T, export byte, data []byte) {
-		if q, err := abi.ParseQuestion(data); err == nil && q.What == abi.AskClose {
+		if q, err := abi.ParseQuery(data); err == nil && q.What == abi.AskClose {
 			return
 		}
 		var err error
 		switch export % 6 {
 		case 0:
-			_, err = abi.ParseServed(g.Serve(data))
+			_, err = abi.ParseServeResult(g.Serve(data))
 		case 1:
-			_, err = abi.ParseServed(g.Resume(data))
+			_, err = abi.ParseServeResult(g.Resume(data))
 		case 2:
-			_, err = abi.ParseStepped(g.Step(data))
+			_, err = abi.ParseStepResult(g.Step(data))
 		case 3:
 			_, err = abi.ParseResult(g.Analyse(data))
 		case 4:

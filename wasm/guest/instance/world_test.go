@@ -112,7 +112,7 @@ func (g *guest) answer(t testing.TB, r *api.Request) api.Response {
 // readServeResult parses a copy of data, as a host does: the next call overwrites data.
 func readServeResult(t testing.TB, data []byte) abi.ServeResult {
 	t.Helper()
-	s, err := abi.ParseServed(append([]byte(nil), data...))
+	s, err := abi.ParseServeResult(append([]byte(nil), data...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 	g.move(d)
 	step := abi.Step{Take: 1}
 	for range 100_000 {
-		out, err := abi.ParseStepped(append([]byte(nil), g.Step(step.Marshal())...))
+		out, err := abi.ParseStepResult(append([]byte(nil), g.Step(step.Marshal())...))
 		if err != nil || out.Error != "" {
 			t.Fatalf("step: %q, %v", out.Error, err)
 		}
@@ -146,7 +146,7 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 func newGuest(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings map[string]string) *guest {
 	t.Helper()
 	s := abi.Settings{
-		Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: settings["public-url"], PublicAppID: settings["public-app-id"],
+		Role: abi.Engine, App: app, Store: abi.StoreHost, PublicURL: settings["public-url"], PublicAppID: settings["public-app-id"],
 		Tokens: true,
 	}
 	for name, limit := range map[string]*uint32{"max-bytes": &s.MaxBytes, "max-members": &s.MaxMembers} {

@@ -61,18 +61,18 @@ type AppRecords interface {
 
 // Services are the services of an instance. Clock and Rand are required; a nil service is unavailable.
 type Services struct {
-	Store    kv.Store
-	Hosted   Pictures
-	Bundles  fs.FS                              // the files of Settings.Bundles
-	Older    func(base [32]byte) (fs.FS, error) // returns the files of an older network
-	Tokens   api.Tokens
-	Count    func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
-	Blobs    replica.Blobs                     // pictures of replicas, by hash; nil: pictures of replicas are neither sent nor fetched
-	Register AppRecords                        // records of replicas; nil: there are no replicas
-	Files    Files
-	Clock    func() time.Time
-	Rand     io.Reader    // source of ids; must be cryptographically secure
-	Log      *slog.Logger // log of the guest; nil: its lines are discarded
+	Store      kv.Store
+	Hosted     Pictures
+	Bundles    fs.FS                              // the files of Settings.Bundles
+	Older      func(base [32]byte) (fs.FS, error) // returns the files of an older network
+	Tokens     api.Tokens
+	Count      func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
+	Blobs      replica.Blobs                     // pictures of replicas, by hash; nil: pictures of replicas are neither sent nor fetched
+	AppRecords AppRecords                        // records of replicas; nil: there are no replicas
+	Files      Files
+	Clock      func() time.Time
+	Rand       io.Reader    // source of ids; must be cryptographically secure
+	Log        *slog.Logger // log of the guest; nil: its lines are discarded
 }
 
 // Host serves one instance. Its functions are safe for concurrent use if the services are.

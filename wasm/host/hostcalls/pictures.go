@@ -137,10 +137,10 @@ func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
 
 // AppRecordSeq returns the position of the application's record in the origin's control log; 0: there is no record.
 func (h *Host) AppRecordSeq() int64 {
-	if h.Register == nil || !h.bounds.one {
+	if h.AppRecords == nil || !h.bounds.one {
 		return put(nil, nil, ErrNotProvided)
 	}
-	seq, err := h.Register.AppRecordSeq(h.bounds.app.String())
+	seq, err := h.AppRecords.AppRecordSeq(h.bounds.app.String())
 	if err != nil {
 		return put(nil, nil, err)
 	}
@@ -149,10 +149,10 @@ func (h *Host) AppRecordSeq() int64 {
 
 // RegisterTake stores a newer app record of the application, whose position in the origin's control log is seq.
 func (h *Host) RegisterTake(seq int64, data []byte) int32 {
-	if h.Register == nil || !h.bounds.one {
+	if h.AppRecords == nil || !h.bounds.one {
 		return did(ErrNotProvided)
 	}
-	return did(h.Register.ApplyAppRecord(h.bounds.app.String(), uint64(seq), bytes.Clone(data)))
+	return did(h.AppRecords.ApplyAppRecord(h.bounds.app.String(), uint64(seq), bytes.Clone(data)))
 }
 
 // TokenIssue issues a token, in the form that [abi.ParseToken] reads.

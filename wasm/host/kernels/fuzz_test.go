@@ -241,7 +241,7 @@ func call(t *testing.T, in *Instance, f *function, s []uint64) (lives bool) {
 	args := append([]uint64(nil), s...)
 	defer func() {
 		v := recover()
-		if err, _ := v.(error); v != nil && !errors.Is(err, abi.ErrWild) {
+		if err, _ := v.(error); v != nil && !errors.Is(err, abi.ErrRange) {
 			t.Errorf("%s(%d) = panic %v, want ErrWild", f.name, args, v)
 		}
 		lives = v == nil

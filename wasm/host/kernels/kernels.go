@@ -10,7 +10,7 @@
 //
 // wasm/README.md describes the arguments of each import, and the Go functions of core describe its result. Every call takes a new view of
 // the memory, since memory moves when it grows, and slices it by the shapes. So a call never reads or writes outside the guest's memory.
-// If a range is outside of it or a shape is invalid, the instance ends with [abi.ErrWild].
+// If a range is outside of it or a shape is invalid, the instance ends with [abi.ErrRange].
 //
 // The costs that a guest can cause are bounded: the weights of an instance by [Options.Weights], the work of a call by [Options.Work], a
 // picture by raster's own limits and the time of the call it belongs to. Only packing and pictures allocate.
@@ -93,10 +93,10 @@ func (f *function) Call(ctx context.Context, m wapi.Module, s []uint64) {
 	}
 	memory := m.Memory()
 	if memory == nil {
-		panic(abi.ErrWild)
+		panic(abi.ErrRange)
 	}
 	if in.mem, ok = memory.Read(0, memory.Size()); !ok {
-		panic(abi.ErrWild)
+		panic(abi.ErrRange)
 	}
 	in.ctx = ctx
 	f.run(in, s)

@@ -42,7 +42,7 @@ const maxStride = kernel.MaxDim
 // shape checks parameters of distances and dots. If they are invalid, it ends the instance.
 func (in *Instance) shape(stride, n, total int) {
 	if stride == 0 || stride%64 != 0 || stride > maxStride || total == 0 {
-		panic(abi.ErrWild)
+		panic(abi.ErrRange)
 	}
 	in.work(n, stride, 1)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // wild ends the instance.
-func wild() { panic(abi.ErrWild) }
+func wild() { panic(abi.ErrRange) }
 
 // count returns a parameter. If it is negative, it ends the instance.
 func count(v uint64) int {

@@ -121,7 +121,7 @@ func (f *Files) parts(p Parts) error {
 		sum := sha256.Sum256(data)
 		hash := hex.EncodeToString(sum[:])
 		url := stem + "-" + hash[:16] + ending
-		f.add(url, data).Cache = static.Forever
+		f.add(url, data).Cache = static.Immutable
 		*to = append(*to, entry{name, url, len(data), hash, parts})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Modules)) {
@@ -173,7 +173,7 @@ func (f *Files) module(name string, packed []byte) (entry, error) {
 	sum := sha256.Sum256(plain)
 	hash := hex.EncodeToString(sum[:])
 	one.AddGzip()
-	one.Cache = static.Forever
+	one.Cache = static.Immutable
 	url := strings.TrimSuffix(name, ".wasm") + "-" + hash[:16] + ".wasm"
 	f.files[url] = &file{File: *one}
 	return entry{name, url, len(plain), hash, nil}, nil
@@ -197,7 +197,7 @@ func (f *Files) decoder(name string, read func() ([]byte, error)) (entry, error)
 	hash := hex.EncodeToString(sum.Sum(nil))
 	ending := path.Ext(name)
 	e := entry{Name: name, URL: strings.TrimSuffix(name, ending) + "-" + hash[:16] + ending, Size: int(size), SHA256: hash}
-	f.files[e.URL] = &file{static.File{Tag: `"` + hash[:24] + `"`, Kind: static.KindOf(e.URL), Cache: static.Forever}, read}
+	f.files[e.URL] = &file{static.File{Tag: `"` + hash[:24] + `"`, ContentType: static.ContentTypeOf(e.URL), Cache: static.Immutable}, read}
 	return e, nil
 }
 

@@ -25,7 +25,7 @@
 // avx512vnni on amd64, neon and dotprod on arm64. The level is chosen once at start by CPU feature. VNNI multiplies unsigned by
 // signed bytes, so the form is Σ (a+128)·b = Σ a·b + 128·Σb and the 510 = 512 − 2 in meta.
 //
-// The package knows nothing of graphs: rows are numbers below [Vectors.Rows].
+// The package knows nothing of graphs: rows are numbers below the argument of [Vectors.Grow].
 package kernel
 
 import (

@@ -125,8 +125,8 @@ func (d *Driver) Serving() (term int64, newest Claim, changed <-chan struct{}) {
 	return d.serving, d.newest, d.changed
 }
 
-// Took returns the time from the newest claim of this node until its machine wrote.
-func (d *Driver) Took() time.Duration {
+// TakeoverTime returns the time from the newest claim of this node until its machine wrote.
+func (d *Driver) TakeoverTime() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.took

@@ -159,20 +159,20 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Role is a change of a node's role.
-type Role int
+// RoleChange is a change of a node's role.
+type RoleChange int
 
 // The changes.
 const (
-	Same    Role = iota
-	Leads        // the node begins to lead
-	Follows      // the node has ended to lead
+	Same    RoleChange = iota
+	Leads              // the node begins to lead
+	Follows            // the node has ended to lead
 )
 
 // Show takes the next event of the watch. A record's batch is visible afterwards. The caller must let what is above the store follow, before it
 // shows the next event: the batch, if the node follows, or the change of the role. An event that was shown before changes nothing. Errors:
 // ErrGap, ErrRecord and those of kv, after which Show may be called with the same event.
-func (s *Store) Show(e Event) (b *kv.Batch, role Role, err error) {
+func (s *Store) Show(e Event) (b *kv.Batch, role RoleChange, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	version := s.seen.Version
@@ -194,7 +194,7 @@ func (s *Store) Show(e Event) (b *kv.Batch, role Role, err error) {
 }
 
 // showClaim takes a claim. The parts that came before it are void.
-func (s *Store) showClaim(e Event) (role Role) {
+func (s *Store) showClaim(e Event) (role RoleChange) {
 	s.seen.Revision, s.seen.Term, s.parts = e.Revision, e.Revision, parts{}
 	if e.Revision <= s.term { // shown before the watch started again
 		return Same
@@ -284,9 +284,9 @@ func (s *Store) Sync() (revision int64, err error) {
 	return at.Revision, kv.CommitAndWait(s.Store, &kv.Batch{})
 }
 
-// Answers reports whether this node may answer a read that came before etcd was asked for the revision of the last claim: then all that other
+// MayAnswer reports whether this node may answer a read that came before etcd was asked for the revision of the last claim: then all that other
 // nodes acknowledged before is visible here.
-func (s *Store) Answers(claim int64) bool {
+func (s *Store) MayAnswer(claim int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.claim != 0 && s.claim == claim

@@ -62,7 +62,7 @@ func parseHost(host string) (string, error) {
 	}
 	host = strings.ToLower(host)
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	if !certificate.HostName(host) || strings.Trim(last, "0123456789") == "" { // 10.0.0.256 is a mistyped IP address
+	if !certificate.IsHostName(host) || strings.Trim(last, "0123456789") == "" { // 10.0.0.256 is a mistyped IP address
 		return "", fmt.Errorf("has the invalid host %q: use a host name or an IP address", host)
 	}
 	return host, nil

@@ -68,7 +68,7 @@ func NewAuthority(cluster string, now time.Time, random io.Reader) (*Authority, 
 	template := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{"Sightline cluster " + cluster}, CommonName: "authority"},
 		URIs:      []*url.URL{{Scheme: "spiffe", Host: cluster}},
-		NotBefore: now.Add(-certificate.Backdated), NotAfter: now.Add(life),
+		NotBefore: now.Add(-certificate.Backdating), NotAfter: now.Add(life),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
 	der, err := x509.CreateCertificate(random, template, template, key.Public(), key)
@@ -144,7 +144,7 @@ func (a *Authority) issue(c *x509.Certificate, role Role, node string, key crypt
 	}
 	c.Subject = pkix.Name{Organization: a.certificate.Subject.Organization, CommonName: string(role)}
 	c.URIs = []*url.URL{{Scheme: "spiffe", Host: a.cluster, Path: "/" + string(role) + "/" + node}}
-	c.NotBefore, c.NotAfter = now.Add(-certificate.Backdated), now.Add(life)
+	c.NotBefore, c.NotAfter = now.Add(-certificate.Backdating), now.Add(life)
 	if c.NotAfter.After(a.certificate.NotAfter) {
 		c.NotAfter = a.certificate.NotAfter
 	}

@@ -44,7 +44,7 @@ func (f *File) WriteTLS(dir string) (_ TLSFiles, err error) {
 		name := filepath.Base(path)
 		have, err := system.ReadIn(files, name, maxFile)
 		if err == nil && bytes.Equal(have, []byte(text)) {
-			err = system.Restrict(path)
+			err = system.RestrictMode(path)
 		} else {
 			err = system.ReplaceIn(files, name, []byte(text))
 		}

@@ -135,13 +135,13 @@ func initialCluster(o Options) string {
 // Exists reports whether a data folder has the files of a member that was started.
 func Exists(dataDir string) bool { return wal.Exist(filepath.Join(dataDir, Dir, "member", "wal")) }
 
-// ErrNone is returned by LastEntry for a data folder without a member.
-var ErrNone = errors.New("the folder has no files of etcd")
+// ErrNoMember is returned by LastEntry for a data folder without a member.
+var ErrNoMember = errors.New("the folder has no files of etcd")
 
 // LastEntry returns the number of the last entry of Raft that the member in a data folder has. The member must not run.
 func LastEntry(dataDir string) (uint64, error) {
 	if !Exists(dataDir) {
-		return 0, ErrNone
+		return 0, ErrNoMember
 	}
 	dir := filepath.Join(dataDir, Dir, "member")
 	lg := zap.NewNop()

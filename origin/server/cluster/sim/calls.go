@@ -184,7 +184,7 @@ func (w *world) session(n *node) {
 
 // read lets a client read at a node, if etcd confirms its claim.
 func (w *world) read(n *node) {
-	if !n.leads() || n.calls > 0 || !n.store.Answers(w.etcd.claim) {
+	if !n.leads() || n.calls > 0 || !n.store.MayAnswer(w.etcd.claim) {
 		return
 	}
 	w.stats.Reads++

@@ -32,7 +32,7 @@ func (e *edge) draw(w *world) {
 // begin begins a session with a node. It returns nil if etcd does not confirm the node's claim.
 func (e *edge) begin(p *process) (*partition.Origin, error) {
 	origin, err := p.engine.Origin(e.app.String())
-	if err != nil || !p.store.Answers(e.etcd.claim) {
+	if err != nil || !p.store.MayAnswer(e.etcd.claim) {
 		return nil, err
 	}
 	e.stats.Sessions++

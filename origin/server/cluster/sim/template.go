@@ -55,7 +55,7 @@ func NewTemplate(models *predict.Set) (*Template, error) {
 		return nil, err
 	}
 	_, setup, _ := strings.Cut(link, "setup=")
-	operator := account.New{Name: "Op", Email: "op@x.example", Password: "correct horse battery", Setup: setup}
+	operator := account.SignUpForm{Name: "Op", Email: "op@x.example", Password: "correct horse battery", Setup: setup}
 	_, a, err := accounts.Create(context.Background(), operator, "192.0.2.1")
 	if err != nil {
 		return nil, err
