@@ -184,7 +184,7 @@ var larger = map[string]int{
 	"core/api/apitest/program/model.go patchMeta":    61,
 	"core/blob/blobtest/hosted.go againstModel":      63,
 	"core/ingest/worker.go scan":                     63,
-	"core/partition lines":                           4223,
+	"core/partition lines":                           4203,
 	"core/kv/pebblekv/store.go open":                 69,
 	"core/predict/raster/jpg/sequential.go meanRow":  96,
 	"core/predict/raster/jpg/sequential.go valueRow": 95,

@@ -70,14 +70,15 @@ var _ partition.Quota = appQuota{}
 // needsRoom reports whether an operation stores data that counts towards the limits.
 func needsRoom(body log.Body) bool {
 	switch b := body.(type) {
-	case *log.InputCreate, *log.InputLabels, *log.InputGeo, *log.OutputsPatch:
-		return true
+	case *log.InputDelete:
+		return false
 	case *log.InputFetched:
 		return !b.Blob.IsZero()
 	case *log.InputMeta:
 		return slices.ContainsFunc(b.Writes, func(w log.MetaWrite) bool { return w.Action != log.MetaRemove })
 	}
-	return false
+	kind, _ := log.SubjectOf(body)
+	return kind == log.InputSubject
 }
 
 // room returns the maximum numbers of inputs and bytes that op adds.

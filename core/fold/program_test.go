@@ -2,6 +2,8 @@ package fold_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"testing"
 
 	"pgregory.net/rapid"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 )
 
@@ -178,6 +181,8 @@ func (p *programmer) body(seq uint64) log.Body {
 			return &log.ConceptDelete{ID: p.concept()}
 		case 2, 3:
 			return p.unreadResult()
+		case 4:
+			return p.rareBody()
 		}
 	}
 	switch n := p.IntN(100); {
@@ -201,6 +206,18 @@ func (p *programmer) body(seq uint64) log.Body {
 		return &log.Horizon{At: log.HLC(p.IntN(int(p.clocks[1]) + 1))}
 	}
 	return p.modelBody(seq)
+}
+
+// rareBody returns an operation of a kind that deletes versions or models, or that an origin writes instead of a refused one.
+func (p *programmer) rareBody() log.Body {
+	switch n := p.IntN(10); {
+	case n == 0:
+		return &log.ModelDeleteAll{}
+	case n < 3 || len(p.trains) == 0:
+		return &log.Refused{Reason: "schema"}
+	}
+	x := p.trains[p.IntN(len(p.trains))]
+	return &log.VersionDelete{Model: x.model, Version: x.version}
 }
 
 func (p *programmer) deleteAll() *log.InputDeleteAll {
@@ -247,4 +264,19 @@ func (p *programmer) modelBody(seq uint64) log.Body {
 		return &log.ModelDelete{Model: p.dot()}
 	}
 	return &log.Unknown{Kind: 90, Data: []byte{1}}
+}
+
+// TestProgramsHaveEachKind checks that random programs have operations of each kind that a replica may write. Otherwise no law covers the kind.
+func TestProgramsHaveEachKind(t *testing.T) {
+	drawn := map[log.Kind]bool{}
+	for seed := range uint64(20) {
+		for _, op := range programOf(rand.New(rand.NewPCG(seed, 1)), 1000, fold.Version) {
+			drawn[log.KindOf(op.Body)] = true
+		}
+	}
+	for _, body := range logtest.Bodies() {
+		if kind := log.KindOf(body); form.IsReplicaWritable(body) && !drawn[kind] {
+			t.Errorf("no program has an operation of kind %s", kind)
+		}
+	}
 }

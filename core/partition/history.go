@@ -26,7 +26,7 @@ func (p *Replica) History(input log.Dot, yield func(log.Entry) bool) (complete b
 
 // about yields the entries of a log or outbox about an input, also those that are not folded yet. All operations in the state are appended by now.
 func about(l *log.Store, input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
-	return l.About(input, func(e log.Entry) bool { return e.Op.Dot != input && Subject(e.Op.Body) != input || yield(e) })
+	return l.About(input, func(e log.Entry) bool { return e.Op.Dot != input && log.SubjectDot(e.Op.Body) != input || yield(e) })
 }
 
 // LastDeletion returns the last operation of the log that deleted the input with an ID. known is false if the log has none.

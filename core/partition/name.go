@@ -45,33 +45,16 @@ func (x reference) madeAt(state catalog.Reader) (log.HLC, error) {
 
 // subject returns the thing that a body names by its dot; zero: it names none.
 func subject(body log.Body) reference {
-	switch b := body.(type) {
-	case *log.InputFetched:
-		return reference{dot: b.Input, find: findInput}
-	case *log.InputLabels:
-		return reference{dot: b.Input, find: findInput}
-	case *log.InputMeta:
-		return reference{dot: b.Input, find: findInput}
-	case *log.InputGeo:
-		return reference{dot: b.Input, find: findInput}
-	case *log.InputDelete:
-		return reference{dot: b.Input, find: findInput}
-	case *log.OutputsPatch:
-		return reference{dot: b.Input, find: findInput}
-	case *log.ModelPatch:
-		return reference{dot: b.Model, find: findModel}
-	case *log.ModelDelete:
-		return reference{dot: b.Model, find: findModel}
-	case *log.VersionTrain:
-		return reference{dot: b.Model, find: findModel}
-	case *log.VersionResult:
-		return reference{dot: b.Model, find: findModel}
-	case *log.VersionDelete:
-		return reference{dot: b.Model, find: findModel}
-	case *log.WorkflowDelete:
-		return reference{dot: b.Workflow, find: findWorkflow}
+	kind, dot := log.SubjectOf(body)
+	if dot == (log.Dot{}) {
+		return reference{}
 	}
-	return reference{}
+	return reference{dot: dot, find: finders[kind]}
+}
+
+// finders has for each kind of thing that has a dot the function that finds it.
+var finders = map[log.Subject]func(catalog.Reader, log.Dot) (thing, error){
+	log.InputSubject: findInput, log.ModelSubject: findModel, log.WorkflowSubject: findWorkflow,
 }
 
 // creation returns the thing that an operation makes; zero: it makes none.
@@ -101,9 +84,6 @@ func findWorkflow(r catalog.Reader, dot log.Dot) (thing, error) {
 	w, err := r.WorkflowByDot(dot)
 	return thing{w.ID, cmp.Or(w.Made, w.Created)}, err
 }
-
-// Subject returns the dot by which an operation's body names a thing; the zero Dot: it names none.
-func Subject(body log.Body) log.Dot { return subject(body).dot }
 
 // SubjectID returns the ID of the thing that an operation's body names by its dot. It is empty for bodies without such a dot, and if this
 // store does not know the ID. If a pending operation deleted the thing, the confirmed state has the ID. If a pending operation

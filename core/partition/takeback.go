@@ -233,12 +233,12 @@ func (t *taking) sort(op *log.Op) error {
 
 // refersToUsed reports whether op is about a thing whose creation was listed because its name was used again.
 func (t *taking) refersToUsed(op *log.Op) bool {
-	c, err := t.p.Conflict(Subject(op.Body))
+	c, err := t.p.Conflict(log.SubjectDot(op.Body))
 	if err == nil && c.Verdict.Detail == lostFor+usedName.Detail {
 		return true
 	}
 	for i := range t.lost {
-		if c := &t.lost[i]; c.Op.Dot == Subject(op.Body) && c.Verdict.Detail == lostFor+usedName.Detail {
+		if c := &t.lost[i]; c.Op.Dot == log.SubjectDot(op.Body) && c.Verdict.Detail == lostFor+usedName.Detail {
 			return true
 		}
 	}

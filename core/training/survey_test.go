@@ -9,7 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/core/train"
@@ -164,7 +163,7 @@ func TestHistory(t *testing.T) {
 				if e.Op.Dot == dot {
 					wantAll = true
 				}
-				if e.Op.Dot == dot || partition.Subject(e.Op.Body) == dot {
+				if e.Op.Dot == dot || log.SubjectDot(e.Op.Body) == dot {
 					want = append(want, e.Seq)
 				}
 				return true

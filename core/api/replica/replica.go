@@ -7,6 +7,7 @@
 package replica
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -137,7 +138,7 @@ func Conflicts(x *call.Call) error {
 		if err := opWriter.Learn(&rows[i].Op, rows[i].ID); err != nil {
 			return err
 		}
-		_, err := p.Conflict(partition.Subject(rows[i].Op.Body))
+		_, err := p.Conflict(log.SubjectDot(rows[i].Op.Body))
 		orphans[i] = err == nil
 		if err := call.ReplaceNotFound(err, nil); err != nil {
 			return err
@@ -223,16 +224,9 @@ func reason(c *partition.Conflict, orphan bool) string {
 // thing returns a noun for the subject of an operation.
 func thing(body log.Body) string {
 	switch body.(type) {
-	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:
-		return "input"
-	case *log.ConceptCreate, *log.ConceptName, *log.ConceptDelete:
-		return "concept"
-	case *log.ModelCreate, *log.ModelPatch, *log.ModelDelete, *log.VersionTrain:
-		return "model"
 	case *log.VersionResult, *log.VersionDelete:
 		return "model version"
-	case *log.WorkflowCreate, *log.WorkflowDelete:
-		return "workflow"
 	}
-	return "thing"
+	kind, _ := log.SubjectOf(body)
+	return cmp.Or(string(kind), "thing")
 }

@@ -84,42 +84,35 @@ func (t *OpWriter) Write(w *jsonio.Writer, op *log.Op) {
 
 // subject writes the ids of an operation's subject.
 func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
-	name := t.names[op.Dot]
+	kind, _ := log.SubjectOf(op.Body)
+	id, version := t.names[op.Dot], ""
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
-		WriteText(w, "input_id", b.ID)
-	case *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:
-		WriteText(w, "input_id", name)
+		id = b.ID
 	case *log.ConceptCreate:
-		WriteText(w, "concept_id", b.ID)
+		id = b.ID
 	case *log.ConceptName:
-		WriteText(w, "concept_id", b.ID)
+		id = b.ID
 	case *log.ConceptDelete:
-		WriteText(w, "concept_id", b.ID)
+		id = b.ID
 	case *log.ModelCreate:
-		WriteText(w, "model_id", b.ID)
-		WriteText(w, "version_id", b.Version)
+		id, version = b.ID, b.Version
 	case *log.ModelPatch:
-		WriteText(w, "model_id", name)
-		WriteText(w, "version_id", b.Version)
-	case *log.ModelDelete:
-		WriteText(w, "model_id", name)
+		version = b.Version
 	case *log.VersionTrain:
-		WriteText(w, "model_id", name)
-		WriteText(w, "version_id", b.Version)
+		version = b.Version
 	case *log.VersionResult:
-		WriteText(w, "model_id", name)
-		WriteText(w, "version_id", b.Version)
+		version = b.Version
 	case *log.VersionDelete:
-		WriteText(w, "model_id", name)
-		WriteText(w, "version_id", b.Version)
+		version = b.Version
 	case *log.WorkflowCreate:
-		WriteText(w, "workflow_id", b.ID)
-	case *log.WorkflowDelete:
-		WriteText(w, "workflow_id", name)
+		id = b.ID
 	case *log.Feedback:
-		WriteText(w, "model_id", b.Model)
-		WriteText(w, "version_id", b.Version)
+		kind, id, version = log.ModelSubject, b.Model, b.Version
+	}
+	if kind != log.NoSubject {
+		WriteText(w, string(kind)+"_id", id)
+		WriteText(w, "version_id", version)
 	}
 }
 

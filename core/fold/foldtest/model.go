@@ -368,6 +368,15 @@ func (m *Model) rest(op *log.Op) fold.Code {
 		if find(m.models, b.Model) == nil {
 			return fold.Gone
 		}
+	case *log.VersionDelete:
+		if find(m.models, b.Model) == nil {
+			return fold.Gone
+		}
+	case *log.ModelDeleteAll:
+		for _, x := range m.models {
+			x.dead = true
+		}
+		return fold.OK
 	case *log.Unknown:
 		return fold.Refused
 	case *log.WorkflowCreate:

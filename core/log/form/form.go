@@ -140,13 +140,11 @@ func CheckMetadata(doc []byte) error {
 // Only the origin writes horizons, the serving base model, keys and scopes.
 func IsReplicaWritable(body log.Body) bool {
 	switch body.(type) {
-	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,
-		*log.InputDeleteAll, *log.OutputsPatch, *log.ConceptCreate, *log.ConceptName, *log.ConceptDelete, *log.ModelCreate,
-		*log.ModelPatch, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionResult, *log.VersionDelete,
-		*log.WorkflowCreate, *log.WorkflowDelete, *log.Feedback, *log.Refused:
+	case *log.InputDeleteAll, *log.ModelDeleteAll, *log.Feedback, *log.Refused:
 		return true
 	}
-	return false
+	kind, _ := log.SubjectOf(body)
+	return kind != log.NoSubject
 }
 
 // Check returns the reason why neither a call of /v2 nor another site may write an operation with this body, "schema: …", or "". It allows
