@@ -70,7 +70,8 @@ type Options struct {
 	Storage     api.Storage                      // nil: storage has no limits
 	PictureSize func(h blob.Hash) (int64, error) // bytes of a stored picture, or blob.ErrNotFound; required with Storage
 
-	// SyncStatus returns the sync status of an application that is a replica, and false for other applications. nil if there are no replicas.
+	// SyncStatus returns the sync status of an application that is a replica, and false for other applications. nil if there are no
+	// replicas.
 	SyncStatus func(app string) (api.SyncStatus, bool)
 
 	NoColumns  bool // see index.Options; for a store in memory

@@ -263,8 +263,8 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	return err
 }
 
-// ReembedProgress is the progress of an application towards the newest network. Once Done and Failed add up to All, the application's models are
-// trained again, which takes moments.
+// ReembedProgress is the progress of an application towards the newest network. Once Done and Failed add up to All, the application's
+// models are trained again, which takes moments.
 type ReembedProgress struct {
 	App       string
 	Done, All uint64 // inputs

@@ -43,8 +43,8 @@ func find[P any](e *Engine, app string, of func(*application) *P) (*P, error) {
 	return nil, fmt.Errorf("application %s: %w", app, partition.ErrKind)
 }
 
-// Reopen gives all logs another opening. One of them lacks an entry of the present one, since the machine was set back with its memory. Errors: those of
-// [register.Register.Reopen].
+// Reopen gives all logs another opening. One of them lacks an entry of the present one, since the machine was set back with its memory.
+// Errors: those of [register.Register.Reopen].
 func (e *Engine) Reopen() error {
 	e.apps.mu.Lock()
 	defer e.apps.mu.Unlock()

@@ -44,8 +44,8 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 }
 
 // Orphans reports whether there may be new orphans since the last call: pictures that nothing references. The host of an engine of one
-// application must then check all pictures that it provides, as [register.Register.ScheduleCollect] does. An engine of all applications does so
-// itself.
+// application must then check all pictures that it provides, as [register.Register.ScheduleCollect] does. An engine of all applications
+// does so itself.
 func (e *Engine) Orphans() bool { return e.orphans.Swap(false) }
 
 // stepApp does the part of a Step for one application.

@@ -16,8 +16,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// routes holds the paths for which the application has a page. src/routing/routes.ts has the same paths. A name after a colon matches one part
-// of a path.
+// routes holds the paths for which the application has a page. src/routing/routes.ts has the same paths. A name after a colon matches one
+// part of a path.
 var routes = []string{
 	"/", "/look", "/sync", "/apps", "/apps/:app", "/account", "/docs",
 	"/sign-in", "/sign-up", "/verify", "/forgot", "/reset",

@@ -73,7 +73,8 @@ func ReembedJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
 	return &call.Job{Blob: picture, Crop: crop, Want: call.WantOfInputs, Base: base}
 }
 
-// ReembedOutcome returns the derived record from the result of a [ReembedJob] with the same base. If it has none, d is nil and c is the cause.
+// ReembedOutcome returns the derived record from the result of a [ReembedJob] with the same base. If it has none, d is nil and c is the
+// cause.
 func (s *Service) ReembedOutcome(base [32]byte, r *call.Result) (d *catalog.DerivedData, c reembed.Cause) {
 	if r.Err == nil {
 		d, r.Err = s.host.Network(base).Derive(&r.Analysis)

@@ -33,8 +33,8 @@ type FS interface {
 // File is a file being written.
 type File interface {
 	io.Writer
-	// StartSync lets the system write the bytes to the disk, without waiting, if the system can. So the Sync of several files takes little longer
-	// than that of one.
+	// StartSync lets the system write the bytes to the disk, without waiting, if the system can. So the Sync of several files takes little
+	// longer than that of one.
 	StartSync()
 	// Sync makes the written bytes durable.
 	Sync() error

@@ -49,8 +49,8 @@ func (r Reader) Taken(base [32]byte, in *Input) (t exif.Time, isDue bool, err er
 // DerivedNameBytes is the length of the name of a derived record in its application: picture, crop and base.
 const DerivedNameBytes = pictureBytes + len([32]byte{})
 
-// UndatedDerived returns the names of the derived records of older releases, whose dates are not read, among the next reads records. from is nil or
-// the result next of the last call. next is nil at the end.
+// UndatedDerived returns the names of the derived records of older releases, whose dates are not read, among the next reads records. from
+// is nil or the result next of the last call. next is nil at the end.
 func (r Reader) UndatedDerived(from []byte, reads int) (names [][]byte, next []byte, err error) {
 	table := r.app.key(tableDerived, 0)
 	for key, value := range kv.Range(r.kv, append(bytes.Clone(table), from...), kv.PrefixEnd(table), &err) {

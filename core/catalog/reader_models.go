@@ -43,7 +43,8 @@ func (r Reader) Models(yield func(Model) bool) error {
 	return inOrder(r, tableModelSeq, r.Model, yield)
 }
 
-// CountModelsWith returns the number of live models that have a concept now, and the number of versions of live models that were made for it.
+// CountModelsWith returns the number of live models that have a concept now, and the number of versions of live models that were made for
+// it.
 func (r Reader) CountModelsWith(concept string) (models, versions int, err error) {
 	var failed error
 	err = r.Models(func(m Model) bool {

@@ -24,7 +24,8 @@ func (w *Writer) scheduleDerivedCleanup(in *Input) {
 	SchedulePictureCleanup(w.tx, w.app, in.Blob, in.Crop)
 }
 
-// SchedulePictureCleanup schedules the deletion of records derived from a picture and a crop. Tidy keeps them if an input has the picture and the crop.
+// SchedulePictureCleanup schedules the deletion of records derived from a picture and a crop. Tidy keeps them if an input has the picture
+// and the crop.
 func SchedulePictureCleanup(w kv.Writer, app AppID, picture blob.Hash, crop raster.Crop) {
 	key := app.picture(tableDerived, picture, crop, 0)
 	w.Put(app.TidyKey(string(tidyPicture)+string(key[len(app)+2:])), nil)

@@ -69,8 +69,8 @@ func undoValue(v []byte) []byte {
 	return v[1:]
 }
 
-// WithoutPending returns r without the pending operations of an application. r must show one moment: a snapshot, or a store that nobody writes
-// to.
+// WithoutPending returns r without the pending operations of an application. r must show one moment: a snapshot, or a store that nobody
+// writes to.
 func WithoutPending(r kv.Reader, app AppID) kv.Reader { return &before{r, app} }
 
 type before struct {
@@ -192,8 +192,8 @@ func (m *undoMerge) take() {
 	}
 }
 
-// DiffInput returns the records of an ordinal's input in two states, and whether they differ. A record is nil if the state has no such input;
-// both are nil if they do not differ.
+// DiffInput returns the records of an ordinal's input in two states, and whether they differ. A record is nil if the state has no such
+// input; both are nil if they do not differ.
 func DiffInput(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
 	key := before.app.uint32Key(tableInput, ord)
 	a, err := kv.Find(before.kv, key)

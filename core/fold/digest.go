@@ -20,8 +20,8 @@ func Digest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
 	return s.Sum(), err
 }
 
-// Digester computes a [Digest] from the keys and values of a state, in the order in which [catalog.Reader.StateTables] yields them. It hashes
-// each byte string with its length.
+// Digester computes a [Digest] from the keys and values of a state, in the order in which [catalog.Reader.StateTables] yields them. It
+// hashes each byte string with its length.
 type Digester struct {
 	h      hash.Hash
 	length [binary.MaxVarintLen64]byte

@@ -266,7 +266,8 @@ func (p *programmer) modelBody(seq uint64) log.Body {
 	return &log.Unknown{Kind: 90, Data: []byte{1}}
 }
 
-// TestProgramsHaveEachKind checks that random programs have operations of each kind that a replica may write. Otherwise no law covers the kind.
+// TestProgramsHaveEachKind checks that random programs have operations of each kind that a replica may write. Otherwise no law covers the
+// kind.
 func TestProgramsHaveEachKind(t *testing.T) {
 	drawn := map[log.Kind]bool{}
 	for seed := range uint64(20) {

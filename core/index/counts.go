@@ -24,8 +24,9 @@ func (v *View) CountLabelled(concept string, value log.Value) (uint64, error) {
 	return 0, nil
 }
 
-// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predictions], reaches [PresentThreshold]. For a
-// general model's concept it reads stored counts. For a custom concept it computes the values at the first request.
+// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predictions], reaches
+// [PresentThreshold]. For a general model's concept it reads stored counts. For a custom concept it computes the values at the first
+// request.
 func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error) {
 	place, general := v.space.place[concept]
 	if general {

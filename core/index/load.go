@@ -24,8 +24,8 @@ import (
 // Stage alone would read the derived records one by one, in an order unrelated to that of the store, and write the postings of all
 // concepts with every batch.
 
-// Postpone makes Stage skip the data of base models, until IndexDerived or Resume. It is for a writer whose batches become visible together at
-// the end.
+// Postpone makes Stage skip the data of base models, until IndexDerived or Resume. It is for a writer whose batches become visible together
+// at the end.
 func (x *Index) Postpone() { x.later = true }
 
 // Resume cancels Postpone without an IndexDerived, if the caller gives the state up.
@@ -42,8 +42,8 @@ func (x *Index) learning() []*space {
 // maxLoaded is the maximum number of chunks of postings that IndexDerived holds in memory: about 36 MB.
 const maxLoaded = 1 << 16
 
-// IndexDerived indexes the derived records of all inputs at 30000, in batches of about size bytes. The store has everything else of these inputs,
-// and the index has no row of them yet. Only the writer may call it, between the end of one Stage and the next.
+// IndexDerived indexes the derived records of all inputs at 30000, in batches of about size bytes. The store has everything else of these
+// inputs, and the index has no row of them yet. Only the writer may call it, between the end of one Stage and the next.
 func (x *Index) IndexDerived(ctx context.Context, size int) error {
 	x.later = false
 	for _, sp := range x.all() {

@@ -57,8 +57,9 @@ const (
 	Reaches Side = true // PresentThreshold or more
 )
 
-// Narrow removes from among, which are all analysed, inputs whose value of a concept is certainly on the other side of [PresentThreshold]. For a
-// general model's concept it keeps those that are on this side in their stored values or have an edit; for a custom concept it keeps all.
+// Narrow removes from among, which are all analysed, inputs whose value of a concept is certainly on the other side of [PresentThreshold].
+// For a general model's concept it keeps those that are on this side in their stored values or have an edit; for a custom concept it keeps
+// all.
 func (v *View) Narrow(concept string, to Side, among *roaring.Bitmap) error {
 	place, ok := v.space.place[concept]
 	if !ok {

@@ -86,8 +86,8 @@ func (v *View) AnalysedInputs() (*roaring.Bitmap, error) {
 	return v.analysed.Clone(), nil
 }
 
-// InputsContaining returns the inputs of among whose metadata contains the pattern. A nil among means all inputs. It reads documents only if the
-// postings leave doubt.
+// InputsContaining returns the inputs of among whose metadata contains the pattern. A nil among means all inputs. It reads documents only
+// if the postings leave doubt.
 func (v *View) InputsContaining(ctx context.Context, p *Pattern, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if p.empty() {
 		if among != nil {

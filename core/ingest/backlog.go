@@ -110,8 +110,8 @@ func (b *backlog) load(v *partition.View) error {
 }
 
 // StepBacklog continues the walks over the inputs that an earlier version left, so that Take hands out each of them once: those that ended
-// as unread before raster.FormatsVersion had its value, and those whose dates were read before exif.Version had its. It reports whether more is
-// due. Only a partition with a log may call it; its replicas get the results from the log, and the dates with the derived records.
+// as unread before raster.FormatsVersion had its value, and those whose dates were read before exif.Version had its. It reports whether
+// more is due. Only a partition with a log may call it; its replicas get the results from the log, and the dates with the derived records.
 func (w *Worker) StepBacklog() (more bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

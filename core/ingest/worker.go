@@ -60,8 +60,8 @@ func New(app catalog.AppID, base [32]byte) *Worker {
 	return w
 }
 
-// Attach gives the worker its partition, which was opened with Watch. After Follow, the worker looks at all pending inputs again. Errors: the
-// store's.
+// Attach gives the worker its partition, which was opened with Watch. After Follow, the worker looks at all pending inputs again. Errors:
+// the store's.
 func (w *Worker) Attach(p Partition) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -62,8 +62,8 @@ func (w *Writer) bound() {
 // MeasureElements makes the writer record the size of each element of the arrays in the outermost object, and keep no bytes.
 func (w *Writer) MeasureElements() { w.Bound(1, nil); w.split = true }
 
-// Sizes returns the size in bytes of each element, counted after MeasureElements, that is an object or an array. The comma in front of it counts,
-// too.
+// Sizes returns the size in bytes of each element, counted after MeasureElements, that is an object or an array. The comma in front of it
+// counts, too.
 func (w *Writer) Sizes() []int { return w.sizes }
 
 // Grow makes room for n more bytes, at most for those that the writer keeps.

@@ -23,8 +23,8 @@ func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	return found, err
 }
 
-// FindInputCreate returns the newest entry that makes an input with an ID, which may have been deleted since. It returns false if the log has
-// none.
+// FindInputCreate returns the newest entry that makes an input with an ID, which may have been deleted since. It returns false if the log
+// has none.
 func (l *Store) FindInputCreate(id string) (entry Entry, found bool, err error) {
 	var e field.Encoder
 	e.Text(1, id)

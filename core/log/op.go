@@ -22,8 +22,8 @@ const (
 	RestoredSites Writer = 1 << 31 // the first one that it may use in a later life
 )
 
-// FirstRandomWriter is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower numbers are
-// those of sites, which continue.
+// FirstRandomWriter is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower
+// numbers are those of sites, which continue.
 const FirstRandomWriter Writer = 1 << 32
 
 // IsSite reports whether w is a site.

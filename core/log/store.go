@@ -332,8 +332,8 @@ func (l *Store) chainAt(seq uint64) (Chain, error) {
 	return chainOf(value)
 }
 
-// WatchHead calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new value.
-// stop ends the calls, but one may still be running.
+// WatchHead calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new
+// value. stop ends the calls, but one may still be running.
 func (l *Store) WatchHead(moved func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,16 +12,16 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// NeededPictures yields the pictures that the replica of an application needs for something other than its inputs, until yield returns false.
-// Pending operations need their pictures until the origin has them, and a user may submit a conflict again. NeededPictures reads the store
-// directly, and a partition may be open on it. It yields nothing for an application that is not a replica, and may yield a picture more
-// than once. Errors: those of the store.
+// NeededPictures yields the pictures that the replica of an application needs for something other than its inputs, until yield returns
+// false. Pending operations need their pictures until the origin has them, and a user may submit a conflict again. NeededPictures reads the
+// store directly, and a partition may be open on it. It yields nothing for an application that is not a replica, and may yield a picture
+// more than once. Errors: those of the store.
 func NeededPictures(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	return claims(r, app, func(*log.Op) bool { return false }, yield)
 }
 
-// UnsentPictures is [NeededPictures] without pending operations whose input was deleted, as far as the replica knows. An origin that was restored from a
-// backup lacks such an operation, and its picture was removed with the input.
+// UnsentPictures is [NeededPictures] without pending operations whose input was deleted, as far as the replica knows. An origin that was
+// restored from a backup lacks such an operation, and its picture was removed with the input.
 func UnsentPictures(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	deleted, all := map[log.Dot]bool{}, log.HLC(0)
 	var named []*log.InputDeleteAll

@@ -28,8 +28,8 @@ func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
 // DeletePlacedKeys deletes all PlacedKeys of an application.
 func DeletePlacedKeys(w kv.Writer, app catalog.AppID) { kv.DeletePrefix(w, app.LocalKey(placedNote)) }
 
-// PlaceChunk adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other records
-// too.
+// PlaceChunk adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other
+// records too.
 func PlaceChunk(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	var pairs []catalog.Pair
 	all := true

@@ -189,9 +189,9 @@ func (a *arrivals) step(ctx context.Context) (more bool, err error) {
 	return true, errors.Join(ctx.Err(), a.add(dots))
 }
 
-// prepareSwitch prepares the index for entries that switch the network. Stored inputs first enter the space of that network, if it lacks them and
-// their derived records are stored. Records that come with the entries enter it in their batch. It returns [fold.ErrNewer] if the index has
-// a space of the present network but none of the next one: the program does not know that network.
+// prepareSwitch prepares the index for entries that switch the network. Stored inputs first enter the space of that network, if it lacks
+// them and their derived records are stored. Records that come with the entries enter it in their batch. It returns [fold.ErrNewer] if the
+// index has a space of the present network but none of the next one: the program does not know that network.
 func (a *arrivals) prepareSwitch(ctx context.Context, base [32]byte) error {
 	p := a.p
 	v := p.View()

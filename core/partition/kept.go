@@ -16,8 +16,8 @@ import (
 //
 //	frame/SET N   Frame         N counts up in the order of the log
 //
-// Before a replica installs a snapshot, it fetches the frames up to it into the next set ([Replica.Keep]). The batch that ends the installation
-// makes this set the present one. So a replica can give back everything that it shows:
+// Before a replica installs a snapshot, it fetches the frames up to it into the next set ([Replica.Keep]). The batch that ends the
+// installation makes this set the present one. So a replica can give back everything that it shows:
 //
 //	set 1          … 50 ─ 51 … 90        of the log that the replica followed; offered to the log that lacks the place 90
 //	set 2          … 50 ─ 51 … 57 … 99   of the log that took 51 to 90 back, fetched for the snapshot of entry 99

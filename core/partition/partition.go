@@ -47,7 +47,8 @@ type Options struct {
 // ErrKind is returned by OpenOrigin for the store of a replica, and by OpenReplica for a store with its own log.
 var ErrKind = errors.New("the store belongs to another kind of partition (replica or origin)")
 
-// Partition is one application's log, state and index: the part that an [Origin] and a [Replica] share. Its methods are safe for concurrent use.
+// Partition is one application's log, state and index: the part that an [Origin] and a [Replica] share. Its methods are safe for concurrent
+// use.
 type Partition struct {
 	side  side
 	o     Options
@@ -147,8 +148,8 @@ func (p *Partition) foldRest() error {
 // Rules returns the newest known version of the fold's rules.
 func (p *Partition) Rules() uint32 { return p.o.Rules }
 
-// IsResponsible reports whether this partition does the work that an operation requests, a download or a training. An origin does all of it; a
-// replica does the work that the writers in its outbox requested.
+// IsResponsible reports whether this partition does the work that an operation requests, a download or a training. An origin does all of
+// it; a replica does the work that the writers in its outbox requested.
 func (p *Partition) IsResponsible(dot log.Dot) bool { return p.side.owns(dot.Writer) }
 
 // MadeBy reports whether this process or, as far as the store shows it, an earlier one on this store has made the operations of a writer: an
@@ -216,8 +217,8 @@ func (p *Partition) Header() (catalog.Header, error) {
 // operations.
 func (v *View) Seq() uint64 { return v.seq }
 
-// Generation counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq may
-// stay the same although one of its operations got another verdict.
+// Generation counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq
+// may stay the same although one of its operations got another verdict.
 func (v *View) Generation() uint64 { return v.moves }
 
 // Close releases the view.

@@ -20,9 +20,9 @@ import (
 // Local operations between the confirmed ones and those that the snapshot contains got their verdicts in skipped entries. If the snapshot
 // lacks the effect of one, Rebase stores it as a conflict with the verdict of folding it again.
 //
-// If the snapshot differs by more than ReplicaOptions.BatchBytes, Rebase needs several batches. Until the last batch, views show the previous
-// state. If the process ends, or the store fails, in between, the replica is empty, keeps its pending operations, and installs a snapshot
-// again.
+// If the snapshot differs by more than ReplicaOptions.BatchBytes, Rebase needs several batches. Until the last batch, views show the
+// previous state. If the process ends, or the store fails, in between, the replica is empty, keeps its pending operations, and installs a
+// snapshot again.
 //
 // Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, and those of kv. Except
 // after errors of kv, the state is unchanged then.

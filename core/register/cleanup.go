@@ -50,15 +50,16 @@ func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err erro
 	return more || collecting, ctx.Err()
 }
 
-// ScheduleCollect makes the next Steps check all names of pictures and all blobs. They delete the names of deleted applications, and the blobs that
-// nothing claims.
+// ScheduleCollect makes the next Steps check all names of pictures and all blobs. They delete the names of deleted applications, and the
+// blobs that nothing claims.
 func (r *Register) ScheduleCollect() {
 	r.tidy.mu.Lock()
 	defer r.tidy.mu.Unlock()
 	r.tidy.pictures.Restart()
 }
 
-// HostedAppDeleted reports whether an application does not exist. IDs are random, so it was deleted. HostedAppDeleted serves as blob.HostedOptions.AppDeleted.
+// HostedAppDeleted reports whether an application does not exist. IDs are random, so it was deleted. HostedAppDeleted serves as
+// blob.HostedOptions.AppDeleted.
 func (r *Register) HostedAppDeleted(app blob.AppID) (bool, error) {
 	_, err := r.App(catalog.AppID(app).String())
 	if errors.Is(err, ErrApplication) {

@@ -17,8 +17,8 @@ const (
 	cells            = 3 * fingerprintSide * fingerprintSide
 	fingerprintBytes = 4 + cells
 
-	// fingerprintDetail is the minimum number of pixels of a thumbnail's short side that count. Half of the pixels in each direction give the means of
-	// all within 4 levels, and mostly within 1.
+	// fingerprintDetail is the minimum number of pixels of a thumbnail's short side that count. Half of the pixels in each direction give
+	// the means of all within 4 levels, and mostly within 1.
 	fingerprintDetail = 112
 )
 

@@ -109,8 +109,8 @@ func (s *Shares) Acquire(ctx context.Context, caller string, n int64) error {
 	return ctx.Err()
 }
 
-// Release returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first. Among equals it serves the
-// caller that was served longest ago, so a caller with many claims does not delay the others.
+// Release returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first. Among equals it serves
+// the caller that was served longest ago, so a caller with many claims does not delay the others.
 func (s *Shares) Release(caller string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,8 +65,8 @@ var _ Pictures = (*index.View)(nil)
 type Evaluate func(e *predict.Embedding) (values []float32, unsure float64)
 
 // Suggest returns the n most useful inputs of unlabelled, the most useful first. It returns fewer if unlabelled has fewer or n is above
-// MaxSuggestions. known are labelled inputs. All inputs must be analysed. judge is nil if the model has no trained version. Suggest computes up
-// to maxRepresented·(maxCandidates + maxKnown) distances and keeps 8 MB of them.
+// MaxSuggestions. known are labelled inputs. All inputs must be analysed. judge is nil if the model has no trained version. Suggest
+// computes up to maxRepresented·(maxCandidates + maxKnown) distances and keeps 8 MB of them.
 func Suggest(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Evaluate, n int) ([]Suggestion, error) {
 	c, err := newCandidates(ctx, x, sampleOrds(unlabelled, maxCandidates), judge)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 // Cluster connects a node with the other nodes of its cluster. One node leads: it writes. The others follow.
 type Cluster interface {
-	// OpenStore returns the node's store over that of its folder, and sets the folder's store of pictures. publicURL is that of the node. ErrReopen:
-	// the folder needs the copy of another node's store first.
+	// OpenStore returns the node's store over that of its folder, and sets the folder's store of pictures. publicURL is that of the node.
+	// ErrReopen: the folder needs the copy of another node's store first.
 	OpenStore(f *data.Folder, publicURL string) (kv.Store, error)
 
 	// Run lets m lead and follow, until ctx ends; then it returns nil. ErrReopen: the node must be opened again. ErrCluster: the process

@@ -67,8 +67,8 @@ type Node struct {
 
 var _ control.Folder = (*Node)(nil)
 
-// OpenNode opens a data folder and starts its control socket. If u.Background is set, it also starts the background work. If OpenNode fails, it
-// closes everything.
+// OpenNode opens a data folder and starts its control socket. If u.Background is set, it also starts the background work. If OpenNode
+// fails, it closes everything.
 func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node, err error) {
 	if s.Network.Dial == nil {
 		s.Network = Network{system.Resolve, system.Dial}

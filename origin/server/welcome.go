@@ -13,8 +13,8 @@ import (
 // LocalApp is the name of the application that the first start creates.
 const LocalApp = "local"
 
-// CreateFirstApp creates the application and the key of a new data folder. It prints them to w for the operator, with commands of the program
-// called name. It prints the key only once. If the folder has a key, CreateFirstApp does nothing.
+// CreateFirstApp creates the application and the key of a new data folder. It prints them to w for the operator, with commands of the
+// program called name. It prints the key only once. If the folder has a key, CreateFirstApp does nothing.
 func (n *Node) CreateFirstApp(ctx context.Context, w io.Writer, name string) error {
 	keys, err := control.Keys.Do(ctx, n, control.ID{ID: ""})
 	if err != nil || len(keys) > 0 {

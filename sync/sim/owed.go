@@ -40,8 +40,8 @@ func (r *party) scanKept(yield func(e log.Entry)) error {
 	})
 }
 
-// recordLost adds to w.owed the operations that the log before has, that the log after lacks, and that a running replica has stored. It skips
-// replicas with unsynced data, which they may lose, and edges that were ever revoked.
+// recordLost adds to w.owed the operations that the log before has, that the log after lacks, and that a running replica has stored. It
+// skips replicas with unsynced data, which they may lose, and edges that were ever revoked.
 func (w *world) recordLost(before, after *oracle) error {
 	for _, r := range w.parties {
 		disk, ok := r.disk.(*Memory)

@@ -250,7 +250,8 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 	return err
 }
 
-// dropPromises drops promises that a snapshot counts as kept, since the log has other operations by their names at stable entries: no entry shows that.
+// dropPromises drops promises that a snapshot counts as kept, since the log has other operations by their names at stable entries: no entry
+// shows that.
 func (r *party) dropPromises(s *partition.Snapshot) {
 	o, stable := r.world.oracle, max(s.Stable, r.world.trimmed)
 	r.promised = slices.DeleteFunc(r.promised, func(dot log.Dot) bool {

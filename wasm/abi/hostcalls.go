@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// OnceBufferBytes is the size in bytes of the buffer that the guest gives to imports that it must not call twice, token_issue and count. Their
-// results always fit.
+// OnceBufferBytes is the size in bytes of the buffer that the guest gives to imports that it must not call twice, token_issue and count.
+// Their results always fit.
 const OnceBufferBytes = 64 << 10
 
 // claims are the claims of a token.

@@ -105,8 +105,8 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	return w.wrapError(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
 }
 
-// Step does some background work in every open instance that has some. If all instances together exceed FleetOptions.MemoryBytes, it closes the
-// least recently used ones. It opens one application without an instance, since that may have tasks from an earlier time. It reports
+// Step does some background work in every open instance that has some. If all instances together exceed FleetOptions.MemoryBytes, it closes
+// the least recently used ones. It opens one application without an instance, since that may have tasks from an earlier time. It reports
 // whether more work is left.
 func (f *Fleet) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	var errs []error

@@ -45,8 +45,8 @@ type FleetOptions struct {
 	// answered with that error. If Admit is nil, all calls pass.
 	Admit func(ctx context.Context, app string, r *api.Request) error
 
-	// UnknownCredential is called for a request with a valid form of a credential that has no record, before the request is refused. The host may get
-	// newer records from the origin meanwhile. If UnknownCredential is nil, the request is refused at once.
+	// UnknownCredential is called for a request with a valid form of a credential that has no record, before the request is refused. The
+	// host may get newer records from the origin meanwhile. If UnknownCredential is nil, the request is refused at once.
 	UnknownCredential func(ctx context.Context, r *api.Request)
 
 	CollectOrphans func() // called when pictures may exist that no record refers to; nil: nobody is notified

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Values of Cache-Control. Immutable is for a file whose name contains a hash of its bytes, so it never changes. With Revalidate, a client asks each
-// time whether the file has changed.
+// Values of Cache-Control. Immutable is for a file whose name contains a hash of its bytes, so it never changes. With Revalidate, a client
+// asks each time whether the file has changed.
 const (
 	Immutable  = "public, max-age=31536000, immutable"
 	Revalidate = "no-cache"
@@ -38,8 +38,8 @@ type Encoding struct {
 	Body func() []byte // returns the encoded body; nil if the encoding gains nothing
 }
 
-// New returns a file with Cache-Control [Revalidate]. The content type depends on the ending of name, and the tag on the bytes. The file keeps
-// body, so the caller must not change it.
+// New returns a file with Cache-Control [Revalidate]. The content type depends on the ending of name, and the tag on the bytes. The file
+// keeps body, so the caller must not change it.
 func New(name string, body []byte) *File {
 	sum := sha256.Sum256(body)
 	return &File{Body: body, ContentType: ContentTypeOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Revalidate}

@@ -197,8 +197,8 @@ func carry(t testing.TB, w *World, b *kv.Batch) {
 	}
 }
 
-// NewReplicaServer is [NewServer] for a replica. Before a request that reads, the replica sends its writes to the origin. The replica and the
-// origin must answer a GET with the same bytes. A step runs the background work of both.
+// NewReplicaServer is [NewServer] for a replica. Before a request that reads, the replica sends its writes to the origin. The replica and
+// the origin must answer a GET with the same bytes. A step runs the background work of both.
 func NewReplicaServer(t testing.TB, set *predict.Set, settings map[string]string) Server {
 	t.Helper()
 	c := NewReplica(t, set, settings)

@@ -226,8 +226,8 @@ func WithoutAccounts(files fs.FS) fs.FS {
 	return without{files, []string{"quota.txt", "rate.txt", "sessions.txt"}}
 }
 
-// ReplicaTranscripts returns a folder of transcripts without those that a replica answers differently. They depend on ids from the writer of an operation,
-// on the history of an input, or on the number of the host's download attempts.
+// ReplicaTranscripts returns a folder of transcripts without those that a replica answers differently. They depend on ids from the writer
+// of an operation, on the history of an input, or on the number of the host's download attempts.
 func ReplicaTranscripts(files fs.FS) fs.FS {
 	return without{WithoutAccounts(files), []string{"input-outputs.txt", "learning.txt", "inputs-download.txt", "training.txt"}}
 }

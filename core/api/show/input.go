@@ -25,8 +25,8 @@ func loadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, erro
 	return held(x, v, &in, err)
 }
 
-// LoadWritten is [loadInput] for an input of the call's writes, by the operation that created it. ord is its ordinal in an earlier view. In a
-// replica it has another one if its creation has come back from the origin since then.
+// LoadWritten is [loadInput] for an input of the call's writes, by the operation that created it. ord is its ordinal in an earlier view. In
+// a replica it has another one if its creation has come back from the origin since then.
 func LoadWritten(x *call.Call, v *partition.View, dot log.Dot, ord uint32) (catalog.Input, error) {
 	if err := x.Room(); err != nil {
 		return catalog.Input{}, err

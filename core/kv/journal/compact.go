@@ -34,7 +34,8 @@ func (c *Copier) Copy(head []byte, off int64, n int) (int64, error) {
 	return c.Put(head, body)
 }
 
-// CompactionDue reports whether the journal should be compacted: it is larger than twice its live records plus slack. live and slack are in bytes.
+// CompactionDue reports whether the journal should be compacted: it is larger than twice its live records plus slack. live and slack are in
+// bytes.
 func (j *Journal) CompactionDue(live, slack int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -24,8 +24,8 @@ const compactSlack = 4 << 20
 const farBytes = 512
 
 // Files configures the storage of a store in a pair of numbered files, as in a browser's private file system. A batch is a record of a
-// [journal.Journal], which each batch compacts a little. Values of MinFileValue bytes and more stay in the files, and the store reads them on
-// request.
+// [journal.Journal], which each batch compacts a little. Values of MinFileValue bytes and more stay in the files, and the store reads them
+// on request.
 type Files struct {
 	Disk         journal.Files // borrowed for as long as the store is open
 	Pair         [2]int        // numbers of the two files

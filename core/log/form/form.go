@@ -136,8 +136,8 @@ func CheckMetadata(doc []byte) error {
 	return d.Parse(doc, jsonio.Limits{Bytes: MaxMetaBytes, Depth: MaxMetaDepth, Members: MaxMetaMembers})
 }
 
-// IsReplicaWritable reports whether a replica may write operations with such a body: of inputs, concepts, models, versions, workflows and feedback.
-// Only the origin writes horizons, the serving base model, keys and scopes.
+// IsReplicaWritable reports whether a replica may write operations with such a body: of inputs, concepts, models, versions, workflows and
+// feedback. Only the origin writes horizons, the serving base model, keys and scopes.
 func IsReplicaWritable(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputDeleteAll, *log.ModelDeleteAll, *log.Feedback, *log.Refused:

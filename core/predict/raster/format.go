@@ -29,8 +29,8 @@ var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff", "
 
 func (f format) String() string { return formatNames[f] }
 
-// FormatsVersion is the number of the newest set of picture formats and limits that this package reads. A change that reads further files raises
-// it: applications then download the inputs once more that earlier versions could not read.
+// FormatsVersion is the number of the newest set of picture formats and limits that this package reads. A change that reads further files
+// raises it: applications then download the inputs once more that earlier versions could not read.
 const FormatsVersion = 1
 
 // A Kind is a use of a file. Kinds combine with |: an animation is a Picture and a Video.

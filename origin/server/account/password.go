@@ -108,8 +108,8 @@ func (rec *record) resets(h []byte, now time.Time) bool {
 	return h != nil && bytes.Equal(rec.Reset, h) && now.Before(rec.ResetEnd)
 }
 
-// SendResetLink sends a link by email with which the owner of an email address sets a new password. If no account has verified the address, the
-// link is for the first account that claims it. Neither the error nor its time shows whether such an account exists. The errors are
+// SendResetLink sends a link by email with which the owner of an email address sets a new password. If no account has verified the address,
+// the link is for the first account that claims it. Neither the error nor its time shows whether such an account exists. The errors are
 // *auth.RateError and the store's.
 func (r *Registry) SendResetLink(_ context.Context, email, remote string) error {
 	now := r.o.Now()

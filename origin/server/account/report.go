@@ -14,9 +14,9 @@ import (
 // byEdge is the key and the endpoint under which usage counts the calls of edges, because an edge reports only their number.
 const byEdge = "edge"
 
-// CountEdgeCalls counts the calls that an edge answered for an application as calls of the account. count is the number of all calls that the edge
-// ever answered, so repeating a report is harmless. If the account has calls left, over is zero. Otherwise over is the start of the next
-// month. An edge answers until it receives over, so edges may exceed the limit of an account by their calls between two reports.
+// CountEdgeCalls counts the calls that an edge answered for an application as calls of the account. count is the number of all calls that
+// the edge ever answered, so repeating a report is harmless. If the account has calls left, over is zero. Otherwise over is the start of
+// the next month. An edge answers until it receives over, so edges may exceed the limit of an account by their calls between two reports.
 //
 // A count falls only if an operator has restored the folder of an edge. The next report then counts from the lower count.
 func (r *Registry) CountEdgeCalls(account, app, edge string, count uint64) (over time.Time, err error) {

@@ -230,8 +230,8 @@ func (r *Registry) CheckSession(_ context.Context, id string) error {
 	return auth.ErrSession
 }
 
-// recordUse records that a session was used, and does not wait until that is durable: a read must not wait for a write. So it also leaves the
-// record to the next use while a change runs, or to the machine that writes. It ignores errors of the store.
+// recordUse records that a session was used, and does not wait until that is durable: a read must not wait for a write. So it also leaves
+// the record to the next use while a change runs, or to the machine that writes. It ignores errors of the store.
 func (r *Registry) recordUse(h hash, now time.Time) {
 	if !r.mu.TryLock() {
 		return

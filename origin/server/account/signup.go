@@ -214,8 +214,8 @@ func (r *Registry) endDemo() error {
 	return r.commit(func(c *change) error { return c.endAll(rec.ID, hash{}) })
 }
 
-// EraseWithPassword erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,
-// api.ErrBusy and the store's.
+// EraseWithPassword erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown,
+// *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) EraseWithPassword(ctx context.Context, id, password, remote string) error {
 	if _, err := r.confirm(ctx, id, password, remote); err != nil {
 		return err

@@ -37,8 +37,8 @@ func (r *Registry) StorageLimits(id string) (api.StorageLimits, error) {
 	return api.StorageLimits{Inputs: o.Unverified.Inputs, Bytes: o.Unverified.Bytes, Advice: "verify its email address to store more, or delete inputs"}, nil
 }
 
-// CountPicture implements [api.Storage]. The count survives a restart. A power failure may lose the counts of calls in progress, since no call
-// waits for its count.
+// CountPicture implements [api.Storage]. The count survives a restart. A power failure may lose the counts of calls in progress, since no
+// call waits for its count.
 func (r *Registry) CountPicture(id string, bytes int64, life time.Duration) (fits bool, err error) {
 	limits, err := r.StorageLimits(id)
 	if err != nil || limits.Bytes == 0 {

@@ -41,9 +41,9 @@ const Backdating = time.Hour
 // ErrHost is returned for a text that is neither a host name nor an IP address.
 var ErrHost = errors.New("not a host name or IP address")
 
-// CreateLocal creates a certificate for hosts and for loopback, signed by an authority in the folder dir. fresh reports whether the authority is
-// new too, so that users must trust it first. The authority can only sign for these hosts, so trusting it is safe for all other hosts.
-// CreateLocal uses the authority again as long as it covers the hosts and outlives the certificate.
+// CreateLocal creates a certificate for hosts and for loopback, signed by an authority in the folder dir. fresh reports whether the
+// authority is new too, so that users must trust it first. The authority can only sign for these hosts, so trusting it is safe for all
+// other hosts. CreateLocal uses the authority again as long as it covers the hosts and outlives the certificate.
 func CreateLocal(dir string, hosts []string, now time.Time, random io.Reader) (fresh bool, err error) {
 	names, addresses, err := split(hosts)
 	if err != nil {

@@ -287,8 +287,8 @@ type StatusError struct {
 
 func (w *StatusError) Error() string { return w.Err().Error() }
 
-// SendRequest sends a request and retries it while the server is busy or restarts. It decodes the answer into out. For an answer other than a
-// success it also returns a *StatusError.
+// SendRequest sends a request and retries it while the server is busy or restarts. It decodes the answer into out. For an answer other than
+// a success it also returns a *StatusError.
 func SendRequest(ctx context.Context, s Session, method, path string, in, out any) error {
 	_, err := ask(ctx, s, method, path, in, out)
 	return err

@@ -19,8 +19,9 @@ func PrintProgress(w io.Writer, step string) func(percent int) {
 	return NewStepProgress(w, step, func(percent int) { fmt.Fprintf(w, "%s: about %d %%\n", step, percent) })
 }
 
-// NewStepProgress returns a function that shows the progress of one step of several seconds, in percent. A terminal w shows a bar, which 100 removes.
-// For another w it calls line at the first report, and about every two seconds before 100. The function is not safe for concurrent use.
+// NewStepProgress returns a function that shows the progress of one step of several seconds, in percent. A terminal w shows a bar, which
+// 100 removes. For another w it calls line at the first report, and about every two seconds before 100. The function is not safe for
+// concurrent use.
 func NewStepProgress(w io.Writer, step string, line func(percent int)) func(percent int) {
 	if server.IsTerminal(w) {
 		var bar *progressbar.ProgressBar

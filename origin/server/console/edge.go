@@ -26,7 +26,8 @@ type Edge struct {
 	// AppOf returns the application that the request's credential gives access to, or "" if it gives none.
 	AppOf func(ctx context.Context, r *api.Request) (app string)
 
-	// KeysAge returns the age of an application's keys at the edge. ok is false if the application has no origin and exists only at the edge.
+	// KeysAge returns the age of an application's keys at the edge. ok is false if the application has no origin and exists only at the
+	// edge.
 	KeysAge func(app string) (KeysAge, bool)
 
 	Open bool // in a demo, on loopback only: every visitor has access to all applications

@@ -14,7 +14,8 @@
 // reads continue. After a failed sync of the store or of a picture both refuse writes, and the process must end. Opening the folder again
 // reads the durable data.
 //
-// [Folder.Backup] copies a folder that is in use, [Restore] makes a new folder from the copy, and [Folder.Check] reads all data and reports faults.
+// [Folder.Backup] copies a folder that is in use, [Restore] makes a new folder from the copy, and [Folder.Check] reads all data and reports
+// faults.
 package data
 
 import (

@@ -52,11 +52,12 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// isPublicAddr reports whether a is the address of a public host: global unicast and in no special block. An IPv4 address inside an IPv6 address
-// (::ffff:a.b.c.d) is checked as IPv4. All other embeddings of IPv4 addresses (NAT64, 6to4, Teredo, ISATAP, v4-compatible) are not public.
+// isPublicAddr reports whether a is the address of a public host: global unicast and in no special block. An IPv4 address inside an IPv6
+// address (::ffff:a.b.c.d) is checked as IPv4. All other embeddings of IPv4 addresses (NAT64, 6to4, Teredo, ISATAP, v4-compatible) are not
+// public.
 //
-// The standard library's IsGlobalUnicast and IsPrivate cannot replace isPublicAddr: together they accept 192.0.0.192, 100.100.100.200 and all of
-// these embeddings.
+// The standard library's IsGlobalUnicast and IsPrivate cannot replace isPublicAddr: together they accept 192.0.0.192, 100.100.100.200 and
+// all of these embeddings.
 func isPublicAddr(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false

@@ -61,8 +61,8 @@ type Mount struct {
 	Prefix  string
 	Handler Handler
 
-	// SameOrigin limits the answers to pages of this server: scripts of other sites cannot read them. Scripts of all sites can read the answers of
-	// other mounts, since no browser sends a credential there by itself.
+	// SameOrigin limits the answers to pages of this server: scripts of other sites cannot read them. Scripts of all sites can read the
+	// answers of other mounts, since no browser sends a credential there by itself.
 	SameOrigin bool
 
 	// Caller returns the application or the account that makes a request, from the request's head. The body and the answer take its share

@@ -88,8 +88,8 @@ type Options struct {
 	// alone.
 	ThreadTime func() time.Duration
 
-	// LowerPriority gives the calling thread a low priority for good. The pool calls it for pictures outside the front lane and for trainings.
-	// Steps of an engine keep their priority, because they hold locks that calls wait for. nil: all threads keep their priority.
+	// LowerPriority gives the calling thread a low priority for good. The pool calls it for pictures outside the front lane and for
+	// trainings. Steps of an engine keep their priority, because they hold locks that calls wait for. nil: all threads keep their priority.
 	LowerPriority func()
 }
 
@@ -355,8 +355,8 @@ func gaveUp(ctx context.Context) error {
 	return nil
 }
 
-// RunBackgroundJob does one background job. Jobs of requests go first. It waits until the background has a free place. If ctx ends, the result's
-// error wraps api.ErrBusy, and no picture stays pinned.
+// RunBackgroundJob does one background job. Jobs of requests go first. It waits until the background has a free place. If ctx ends, the
+// result's error wraps api.ErrBusy, and no picture stays pinned.
 func (p *Pool) RunBackgroundJob(ctx context.Context, job *api.Job) api.Result {
 	r := p.one(ctx, back, job, true)
 	if err := gaveUp(ctx); err != nil {
@@ -366,9 +366,9 @@ func (p *Pool) RunBackgroundJob(ctx context.Context, job *api.Job) api.Result {
 	return r
 }
 
-// RunBackground runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few milliseconds, where
-// it can pause, f must call yield with the time that it has worked since its start or its last pause. The worker is free during yield. If
-// ctx has ended, yield returns an error, and f should then return.
+// RunBackground runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few
+// milliseconds, where it can pause, f must call yield with the time that it has worked since its start or its last pause. The worker is
+// free during yield. If ctx has ended, yield returns an error, and f should then return.
 func (p *Pool) RunBackground(ctx context.Context, f func(yield func(worked time.Duration) error)) error {
 	w, err := p.later.take(ctx, back, "")
 	if err != nil {

@@ -15,8 +15,8 @@ type Reembedder interface {
 	ReembedProgress() ([]core.ReembedProgress, error)
 }
 
-// ReembedLogger logs the progress of applications that change to the newest network: when it first sees an application, from time to time, and
-// when the application has changed.
+// ReembedLogger logs the progress of applications that change to the newest network: when it first sees an application, from time to time,
+// and when the application has changed.
 type ReembedLogger struct {
 	Engine Reembedder
 	Now    func() time.Time

@@ -13,8 +13,8 @@ import (
 // maxOffered is the maximum size of the origin's answer to a session, in bytes.
 const maxOffered = 1 << 20
 
-// BeginSession begins a session with the origin without using a replica's machine, and returns the origin's reply. A running machine does not
-// notice it. BeginSession does not use o.Machine.
+// BeginSession begins a session with the origin without using a replica's machine, and returns the origin's reply. A running machine does
+// not notice it. BeginSession does not use o.Machine.
 //
 // Errors: ErrAddress, the origin's *wire.Refusal or StatusError, wire.ErrFormat, and errors of the connection.
 func BeginSession(ctx context.Context, o Options, s *wire.Session) (out wire.SessionReply, err error) {

@@ -103,8 +103,8 @@ func New(o Options) (*Link, error) {
 	return l, nil
 }
 
-// ParseAddress checks an origin's URL and returns it without a slash at its end. The URL must begin with https:// unless the origin is on this
-// computer, because others could read plain HTTP. The error is ErrAddress.
+// ParseAddress checks an origin's URL and returns it without a slash at its end. The URL must begin with https:// unless the origin is on
+// this computer, because others could read plain HTTP. The error is ErrAddress.
 func ParseAddress(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {

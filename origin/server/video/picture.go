@@ -28,9 +28,9 @@ func (d *Decoder) EnterPicture(ctx context.Context, caller string) (leave func()
 	return func() { d.stills.Release(caller, 1) }, nil
 }
 
-// Picture runs decoding modules for a picture and returns their outputs, in order. All runs together may take film.PictureTimeout of processor.
-// If the error wraps ErrUnsupported, ErrTooLarge or ErrCorrupt of package raster, its text is for the caller of the API. Other errors are
-// ctx's error and internal ones.
+// Picture runs decoding modules for a picture and returns their outputs, in order. All runs together may take film.PictureTimeout of
+// processor. If the error wraps ErrUnsupported, ErrTooLarge or ErrCorrupt of package raster, its text is for the caller of the API. Other
+// errors are ctx's error and internal ones.
 func (d *Decoder) Picture(ctx context.Context, runs []raster.Run) ([][]byte, error) {
 	outputs := make([][]byte, len(runs))
 	left := film.PictureTimeout

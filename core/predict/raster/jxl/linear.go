@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// EncodeSRGB replaces the colours of RGBA pixels, which are proportional to light, by those of sRGB, IEC 61966-2-1. A sample has 1 byte, or 2
-// with the high byte first. It is rounded half up.
+// EncodeSRGB replaces the colours of RGBA pixels, which are proportional to light, by those of sRGB, IEC 61966-2-1. A sample has 1 byte, or
+// 2 with the high byte first. It is rounded half up.
 func EncodeSRGB(pix []byte, sampleBytes int) {
 	if sampleBytes == 1 {
 		table := linear8()

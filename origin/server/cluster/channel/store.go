@@ -284,8 +284,8 @@ func (s *Store) Sync() (revision int64, err error) {
 	return at.Revision, kv.CommitAndWait(s.Store, &kv.Batch{})
 }
 
-// MayAnswer reports whether this node may answer a read that came before etcd was asked for the revision of the last claim: then all that other
-// nodes acknowledged before is visible here.
+// MayAnswer reports whether this node may answer a read that came before etcd was asked for the revision of the last claim: then all that
+// other nodes acknowledged before is visible here.
 func (s *Store) MayAnswer(claim int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
