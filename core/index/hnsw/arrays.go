@@ -1,7 +1,5 @@
 package hnsw
 
-import "unsafe"
-
 // upper holds the links above level 0. A slot of level n has a block of n·budget words in one array.
 //
 //	at:    slot → 0, or 1 + the place of its block's first word
@@ -61,8 +59,6 @@ func (u *upper) drop(slot uint32) {
 	u.at[slot] = 0
 }
 
-func (u *upper) bytes() int { return 4 * (cap(u.at) + cap(u.words)) }
-
 // bitset is a set of small numbers.
 type bitset []uint64
 
@@ -79,8 +75,7 @@ func (b bitset) drop(i uint32)     { b[i>>6] &^= 1 << (i & 63) }
 
 // nodeMap maps nodes to slots. Nodes are dense with holes, so it is an array in pages. It frees empty pages.
 type nodeMap struct {
-	pages     []*nodePage
-	pageCount int // pages that are not nil
+	pages []*nodePage
 }
 
 const nodePageShift = 10
@@ -106,7 +101,6 @@ func (m *nodeMap) set(node, slot uint32) {
 	}
 	if m.pages[p] == nil {
 		m.pages[p] = new(nodePage)
-		m.pageCount++
 	}
 	at := &m.pages[p].slots[node&(1<<nodePageShift-1)]
 	if *at == 0 {
@@ -120,10 +114,5 @@ func (m *nodeMap) drop(node uint32) {
 	p.slots[node&(1<<nodePageShift-1)] = 0
 	if p.used--; p.used == 0 {
 		m.pages[node>>nodePageShift] = nil
-		m.pageCount--
 	}
-}
-
-func (m *nodeMap) bytes() int {
-	return cap(m.pages)*int(unsafe.Sizeof(m)) + m.pageCount*int(unsafe.Sizeof(nodePage{}))
 }

@@ -113,13 +113,6 @@ func (g *Graph) Has(node uint32) bool {
 	return g.slots.get(node) != noSlot
 }
 
-// Bytes returns the memory that the graph holds, vectors included, in bytes.
-func (g *Graph) Bytes() int {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.vec.Bytes() + 4*cap(g.nodes) + g.slots.bytes() + g.level0.Bytes() + g.upper.bytes() + 8*cap(g.dead)
-}
-
 // levelOf returns the level of a node: l or more with probability M⁻ˡ. A hash of the node's number determines it, so that it is the same
 // everywhere.
 func (g *Graph) levelOf(node uint32) int {

@@ -82,11 +82,6 @@ func NewVectors(dim int) (*Vectors, error) {
 // Dim returns the number of dimensions.
 func (v *Vectors) Dim() int { return v.dim }
 
-// Bytes returns the memory that v holds, in bytes.
-func (v *Vectors) Bytes() int {
-	return v.high.bytes() + v.low.bytes() + cap(v.meta)*int(unsafe.Sizeof(meta{}))
-}
-
 // Grow extends the array to at least rows rows. New rows hold the zero vector.
 func (v *Vectors) Grow(rows int) {
 	v.high.grow(rows, 0)

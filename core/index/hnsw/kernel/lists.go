@@ -22,9 +22,6 @@ func NewLists(room int) *Lists {
 // At returns the words of a list up to its capacity, to read and to write.
 func (l *Lists) At(row uint32) []uint32 { return unsafe.Slice((*uint32)(l.at(row)), l.room) }
 
-// Bytes returns the memory that l holds, in bytes.
-func (l *Lists) Bytes() int { return l.bytes() }
-
 // Grow extends the array to at least rows lists. New lists are empty, that is full of NoRow.
 func (l *Lists) Grow(rows int) { l.grow(rows, 0xff) }
 

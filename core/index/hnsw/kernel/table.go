@@ -28,9 +28,6 @@ func (t *table) at(row uint32) unsafe.Pointer {
 // first returns the address of the list of chunks. It panics if the table has no chunk.
 func (t *table) first() unsafe.Pointer { return unsafe.Pointer(&t.chunks[0]) }
 
-// bytes returns the memory that t holds, in bytes.
-func (t *table) bytes() int { return t.rows*t.stride + cap(t.chunks)*int(unsafe.Sizeof(uintptr(0))) }
-
 // grow extends the table to at least rows rows. It sets the bytes of new rows to fill.
 func (t *table) grow(rows int, fill byte) {
 	for t.rows < rows {

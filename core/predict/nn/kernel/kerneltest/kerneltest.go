@@ -250,9 +250,6 @@ func NewProductF32(rng *rand.Rand, m, n, segs, seg int) *ProductF32 {
 
 func (p *ProductF32) String() string { return shape(p.M, p.N, p.Segs, p.Seg) }
 
-// DstLen returns the number of elements from the first result to the last.
-func (p *ProductF32) DstLen() int { return (p.M-1)*p.LDD + p.N }
-
 // Want returns result i, j and its tolerance: the largest difference that float32 arithmetic may cause.
 func (p *ProductF32) Want(i, j int) (want, tolerance float64) {
 	var s sum
