@@ -21,21 +21,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
 type object = map[string]any
 
-// moduleFile returns the absolute path at which `make wasm` puts the module.
-func moduleFile(t testing.TB) string {
-	return filepath.Join(testkit.Root(t), "wasm", "dist", "guest.wasm")
-}
-
 // build builds the program around a module.
 func build(t testing.TB, module []byte) string {
 	t.Helper()
-	return process.BuildWith(t, process.Edge, map[string][]byte{moduleFile(t): module})
+	var packed bytes.Buffer
+	w := brotli.NewWriterLevel(&packed, brotli.BestSpeed)
+	if _, err := w.Write(module); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	embedded := filepath.Join(testkit.Root(t), "wasm", "packed", "guest.wasm.br")
+	return process.BuildWith(t, process.Edge, map[string][]byte{embedded: packed.Bytes()})
 }
 
 // own returns the path of the released program.
