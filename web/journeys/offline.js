@@ -172,6 +172,10 @@ export async function correctLabel(s) {
   const toast = t.page.locator('.toast', { hasText: /^v2: (AUC \S+ points?, )?\d+ predictions? changed/ });
   await t.waitFor(toast);
   await t.waitFor(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
+  // The origin has seen neither version.
+  const versions = t.page.getByRole('region', { name: s.m('models_versions') });
+  checkEqual(await versions.getByText(s.m('mark_queued')).count(), 2, 'versions that wait for the origin');
+  checkEqual(await versions.getByText(s.m('mark_confirmed')).count(), 0, 'versions that look confirmed');
   s.predictions.push(await tryVersion(s, 2));
   await t.link(s.m('models_version_show', { n: 1 })).click();
   checkEqual(await tryVersion(s, 1), living, 'what version 1 predicts');

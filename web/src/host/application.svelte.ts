@@ -18,7 +18,7 @@ import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Replica } from './replica.svelte';
 import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
-import type { MarkKind, SyncSummary } from './syncMarks';
+import { type Marked, type MarkKind, type Marks, marksOf, type SyncSummary } from './syncMarks';
 
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
@@ -28,11 +28,7 @@ interface SourcedAnswer {
   readonly by: By;
 }
 
-const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, MarkKind>> = {
-  inputs: new Map(),
-  models: new Map(),
-  concepts: new Map(),
-};
+const unmarked = marksOf([], []);
 const mostAddresses = 600; // maximum number of pictures in memory: a few screens of a grid
 const thumbnail = /^\/v2\/inputs\/([^/]+)\/thumbnail$/;
 const mostEager = 500; // maximum number of pictures that the automatic replica of a demonstration downloads at once
@@ -77,9 +73,14 @@ export class Application {
     return this.copy ?? this.edgeStatus;
   }
 
-  /** The marks of unconfirmed changes, by the id of the input, model or concept. */
-  get marks(): Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, MarkKind>> {
+  /** The marks of unconfirmed changes and of conflicts. */
+  get marks(): Marks {
     return this.outbox?.marks ?? unmarked;
+  }
+
+  /** Returns the mark of a thing; undefined if nothing is known of its changes, because the origin has not answered. */
+  markOf(what: Marked, key: string): MarkKind | undefined {
+    return this.marks[what].get(key) ?? (this.syncSummary.reached ? 'confirmed' : undefined);
   }
 
   /** Whether the replica on this device may have pending operations that it has not listed yet. */

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactOf, countUnsentPictures, type MarkKind, markOf, marksById, summaryParts, worstMark } from './syncMarks';
+import {
+  contactOf,
+  countUnsentPictures,
+  type MarkKind,
+  markOf,
+  marksOf,
+  summaryParts,
+  versionKey,
+  worstMark,
+} from './syncMarks';
 
 test('the worst mark represents all', () => {
   const cases: [MarkKind[], MarkKind | undefined][] = [
@@ -22,13 +31,29 @@ test('an object has the mark of its worst change, and no mark of other changes',
     { model_id: 'b', state: 'queued' },
     { concept_id: 'c', state: 'queued' },
   ] as const;
-  const found = marksById('input_id', waiting, [{ input_id: 'b' }, { input_id: 'd' }, {}]);
-  assert.deepEqual([...found].sort(), [
+  const { inputs, models } = marksOf(waiting, [{ input_id: 'b' }, { input_id: 'd' }, {}]);
+  assert.deepEqual([...inputs].sort(), [
     ['a', 'queued'],
     ['b', 'conflict'],
     ['d', 'conflict'],
   ]);
-  assert.deepEqual([...marksById('model_id', waiting, [])], [['b', 'queued']]);
+  assert.deepEqual([...models], [['b', 'queued']]);
+});
+
+test('each version has its own mark, so an older one that the origin lacks is not confirmed', () => {
+  const waiting = [
+    { kind: 'model_create', model_id: 'm', version_id: 'v1', state: 'sent' },
+    { kind: 'version_train', model_id: 'm', version_id: 'v2', state: 'sent' },
+    { kind: 'version_result', model_id: 'm', version_id: 'v2', state: 'queued' },
+    { kind: 'model_patch', model_id: 'm', state: 'queued' }, // a new name
+    { kind: 'feedback', model_id: 'm', version_id: 'v4', state: 'queued' },
+  ] as const;
+  const conflicts = [{ kind: 'version_train', model_id: 'm', version_id: 'v3' }];
+  const { versions } = marksOf(waiting, conflicts);
+  assert.deepEqual(
+    ['v1', 'v2', 'v3', 'v4'].map((version) => versions.get(versionKey('m', version))),
+    ['sent', 'queued', 'conflict', undefined],
+  );
 });
 
 test('a change has no tick before the log confirms it', () => {

@@ -12,26 +12,50 @@ export function worstMark(all: Iterable<MarkKind>): MarkKind | undefined {
   return worstFirst.find((mark) => present.has(mark));
 }
 
-/** The input, concept or model that an operation changes. */
+/** The things that have marks. */
+export type Marked = 'inputs' | 'concepts' | 'models' | 'versions';
+export type Marks = Readonly<Record<Marked, ReadonlyMap<string, MarkKind>>>;
+
+/** The subject of an operation: an input, a concept, a model, or a version of a model. */
 export interface Subject {
+  readonly kind?: string;
   readonly input_id?: string;
   readonly concept_id?: string;
   readonly model_id?: string;
+  readonly version_id?: string;
 }
 
-/** Returns the marks of unconfirmed changes and of conflicts, by the id of the changed input, concept or model. */
-export function marksById(
-  subject: keyof Subject,
+/** Returns the key of a version in the marks. */
+export const versionKey = (model: string, version: string): string => `${model}/${version}`;
+
+const keys: Record<Marked, (operation: Subject) => string | undefined> = {
+  inputs: (operation) => operation.input_id,
+  concepts: (operation) => operation.concept_id,
+  models: (operation) => operation.model_id,
+  versions: ({ kind, model_id, version_id }) =>
+    model_id && version_id && kind !== 'feedback' ? versionKey(model_id, version_id) : undefined, // feedback changes no version
+};
+
+/** Returns the marks of unconfirmed changes and of conflicts, by the id of the changed thing, or by the key of a version. */
+export function marksOf(
   waiting: readonly (Subject & { readonly state: 'queued' | 'sent' })[],
   conflicts: readonly Subject[],
-): ReadonlyMap<string, MarkKind> {
-  const found = new Map<string, MarkKind>();
-  const addMark = (id: string | undefined, mark: MarkKind) => {
-    if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) ?? mark);
+): Marks {
+  const marksBy = (keyOf: (operation: Subject) => string | undefined) => {
+    const found = new Map<string, MarkKind>();
+    const addMark = (key: string | undefined, mark: MarkKind) => {
+      if (key) found.set(key, worstMark([mark, found.get(key) ?? mark]) ?? mark);
+    };
+    for (const operation of waiting) addMark(keyOf(operation), operation.state);
+    for (const conflict of conflicts) addMark(keyOf(conflict), 'conflict');
+    return found;
   };
-  for (const operation of waiting) addMark(operation[subject], operation.state);
-  for (const conflict of conflicts) addMark(conflict[subject], 'conflict');
-  return found;
+  return {
+    inputs: marksBy(keys.inputs),
+    concepts: marksBy(keys.concepts),
+    models: marksBy(keys.models),
+    versions: marksBy(keys.versions),
+  };
 }
 
 /** Returns the number of added pictures that are not known to be stored anywhere else. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Fetch, type V2, v2 } from '../../api/client';
+import { marksOf } from '../../host/syncMarks';
 import { readVersion } from './calls';
 
 /** Returns a host that answers with a version's code and progress, and counts the requests. Without a code the version does not exist. */
@@ -17,8 +18,8 @@ function place(code?: number, progress?: number): { v2: V2; requestCount: () => 
 }
 
 const [queued, trained] = [21103, 21100];
-const marked = { models: new Map([['m', 'queued' as const]]), inputs: new Map(), concepts: new Map() };
-const none = { models: new Map(), inputs: new Map(), concepts: new Map() };
+const marked = marksOf([{ model_id: 'm', state: 'queued' }], []);
+const none = marksOf([], []);
 
 test('the progress of a training comes from the host that trains', async () => {
   const tests = [

@@ -6,7 +6,7 @@ import type { Application } from '../../host/application.svelte';
 import { label, ownModels } from '../../host/calls';
 import { coalesce } from '../../host/coalesce';
 import type { Conflict, Outbox } from '../../host/outbox.svelte';
-import type { MarkKind } from '../../host/syncMarks';
+import type { Marked, MarkKind } from '../../host/syncMarks';
 import { addAgain, type Input, inForce, newest, type Operation, ownConcepts } from './calls';
 
 const more = 24; // number of pictures that each press of "more" adds
@@ -48,9 +48,6 @@ export abstract class SyncState {
   get dismissed() {
     return this.#outbox.dismissed;
   }
-  get marks() {
-    return this.#outbox.marks;
-  }
   get syncSummary() {
     return this.#outbox.syncSummary;
   }
@@ -61,9 +58,9 @@ export abstract class SyncState {
   dismiss = (c: Conflict) => this.#outbox.dismiss(c);
   address = (path: string) => this.#application.address(path);
 
-  /** An input's mark: it is confirmed if no pending operation and no conflict names it. */
-  markOf(input: Input): MarkKind {
-    return this.marks.inputs.get(input.id) ?? 'confirmed';
+  /** Returns the mark of a thing; undefined if nothing is known of its changes, because the origin has not answered. */
+  markOf(what: Marked, id: string): MarkKind | undefined {
+    return this.#outbox.markOf(what, id);
   }
 
   /** Returns the name of an operation's subject. */
