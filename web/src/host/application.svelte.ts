@@ -78,7 +78,10 @@ export class Application {
     return this.outbox?.marks ?? unmarked;
   }
 
-  /** Returns the mark of a thing; undefined if nothing is known of its changes, because the origin has not answered. */
+  /**
+   * Returns the mark of a thing. It is confirmed if the origin has answered, and no pending operation and no conflict names it. It is undefined
+   * if the origin has not answered, because nothing is known of its changes then.
+   */
   markOf(what: Marked, key: string): MarkKind | undefined {
     return this.marks[what].get(key) ?? (this.syncSummary.reached ? 'confirmed' : undefined);
   }

@@ -2,7 +2,7 @@
 // pages. All displayed facts are read from the host, and none is derived from a person's actions.
 import { type Fetch, listAll, type Schemas, v2 } from '../api/client';
 import { coalesce } from './coalesce';
-import { type Marked, type MarkKind, type Marks, marksOf, type SyncSummary } from './syncMarks';
+import { type Marks, marksOf, type SyncSummary } from './syncMarks';
 
 /** The sync status of a host. */
 export type Status = Schemas['Copy'];
@@ -59,11 +59,6 @@ export abstract class Outbox {
     conflicts: this.status?.conflicts ?? this.conflicts.length, // the status reports the number before the conflicts are read
     reached: this.reached,
   }));
-
-  /** Returns the mark of a thing. It is confirmed if the origin has answered, and no pending operation and no conflict names it. */
-  markOf(what: Marked, key: string): MarkKind | undefined {
-    return this.marks[what].get(key) ?? (this.reached ? 'confirmed' : undefined);
-  }
 
   /** Whether a path is that of an input whose creation is pending. The origin may not have the input yet. */
   creates(path: string): boolean {

@@ -58,9 +58,9 @@ export abstract class SyncState {
   dismiss = (c: Conflict) => this.#outbox.dismiss(c);
   address = (path: string) => this.#application.address(path);
 
-  /** Returns the mark of a thing; undefined if nothing is known of its changes, because the origin has not answered. */
+  /** Returns the mark of a thing, as the application does. */
   markOf(what: Marked, id: string): MarkKind | undefined {
-    return this.#outbox.markOf(what, id);
+    return this.#application.markOf(what, id);
   }
 
   /** Returns the name of an operation's subject. */
