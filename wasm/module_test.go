@@ -22,4 +22,7 @@ func TestModules(t *testing.T) {
 			t.Errorf("%s is no module: %v, %.8x", name, got, data)
 		}
 	}
+	if _, err := File("none.wasm").Read(); !errors.Is(err, ErrNotBuilt) {
+		t.Errorf("asking for a module that no program has gives %v", err)
+	}
 }
