@@ -110,6 +110,7 @@ var routes = []route{
 	row("GET", "/sync/status", "", auth.NeedAll, replica.Status),
 	row("GET", "/sync/outbox", "operations", auth.NeedAll, replica.Outbox),
 	row("GET", "/sync/conflicts", "conflicts", auth.NeedAll, replica.Conflicts),
+	row("PATCH", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, replica.Keep),
 	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, replica.Dismiss),
 }
 

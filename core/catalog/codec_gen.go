@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -61,6 +62,24 @@ func decodeConcept(data []byte) (x Concept, err error) {
 	getConcept(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("concept: %w", err)
+	}
+	return x, nil
+}
+
+// encodeContradiction writes the message into buf's memory.
+func encodeContradiction(buf []byte, x *Contradiction) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putContradiction(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeContradiction reads the message. Errors: field.ErrFormat.
+func decodeContradiction(data []byte) (x Contradiction, err error) {
+	d := field.Decode(data)
+	getContradiction(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("contradiction: %w", err)
 	}
 	return x, nil
 }
@@ -365,6 +384,28 @@ func putConcept(e *field.Encoder, x *Concept) {
 	e.Append(x.Extra)
 }
 
+func putContradiction(e *field.Encoder, x *Contradiction) {
+	e.Uint(1, uint64(x.Register.Kind))
+	if x.Register.Dot != (log.Dot{}) {
+		at := e.Open(2)
+		putLogDot(e, &x.Register.Dot)
+		e.Close(at)
+	}
+	e.Text(3, x.Register.ID)
+	for i := range x.Register.Path {
+		e.Element(4, x.Register.Path[i])
+	}
+	e.Text(5, x.Name)
+	e.Uint(6, x.Seq)
+	e.Uint(7, uint64(x.Written))
+	for i := range x.Values {
+		at := e.Open(8)
+		putSetValue(e, &x.Values[i])
+		e.Close(at)
+	}
+	e.Append(x.Extra)
+}
+
 func putDerivedData(e *field.Encoder, x *DerivedData) {
 	e.Raw(1, x.Embedding)
 	putFloats(e, 2, x.Values)
@@ -452,6 +493,8 @@ func putHeader(e *field.Encoder, x *Header) {
 	e.Uint(10, x.Concepts)
 	e.Hash(11, x.Base[:])
 	e.Uint(12, uint64(x.Sites))
+	e.Uint(13, uint64(x.Contradictions))
+	e.Uint(14, x.Dropped)
 	e.Append(x.Extra)
 }
 
@@ -553,6 +596,7 @@ func putLogPublicKey(e *field.Encoder, x *log.PublicKey) {
 func putLogStamp(e *field.Encoder, x *log.Stamp) {
 	e.Fixed64(1, uint64(x.At))
 	e.Uint(2, uint64(x.Writer))
+	e.Fixed64(3, uint64(x.Made))
 }
 
 func putLogWorkflowNode(e *field.Encoder, x *log.WorkflowNode) {
@@ -674,6 +718,24 @@ func putRegisterBytes(e *field.Encoder, x *registerBytes) {
 		e.Raw(8, x.Trust[i])
 	}
 	e.Append(x.Extra)
+}
+
+func putSetValue(e *field.Encoder, x *SetValue) {
+	if x.At != (log.Stamp{}) {
+		at := e.Open(1)
+		putLogStamp(e, &x.At)
+		e.Close(at)
+	}
+	e.Text(2, x.By)
+	e.Uint(3, uint64(x.Label))
+	e.Text(4, x.Name)
+	e.Raw(5, x.JSON)
+	if x.Geo != nil {
+		at := e.Open(6)
+		putLogPoint(e, x.Geo)
+		e.Close(at)
+	}
+	e.Bool(7, x.Deleted)
 }
 
 func putSetting(e *field.Encoder, x *Setting, born log.Stamp) {
@@ -857,6 +919,48 @@ func getConcept(d *field.Decoder, x *Concept) {
 	if x.NameAt == (log.Stamp{}) {
 		x.NameAt = born
 	}
+}
+
+func getContradiction(d *field.Decoder, x *Contradiction) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			n := d.Uint()
+			if n > math.MaxUint8 {
+				d.Malformed("kind")
+				break
+			}
+			x.Register.Kind = RegisterKind(n)
+		case 2:
+			x.Register.Dot = log.Dot{}
+			at := d.Open()
+			getLogDot(d, &x.Register.Dot)
+			d.Close(at)
+		case 3:
+			x.Register.ID = d.Text()
+		case 4:
+			x.Register.Path = append(x.Register.Path, d.Text())
+		case 5:
+			x.Name = d.Text()
+		case 6:
+			x.Seq = d.Uint()
+		case 7:
+			n := d.Uint()
+			if n > math.MaxUint8 {
+				d.Malformed("written")
+				break
+			}
+			x.Written = RegisterKind(n)
+		case 8:
+			x.Values = append(x.Values, SetValue{})
+			at := d.Open()
+			getSetValue(d, &x.Values[len(x.Values)-1])
+			d.Close(at)
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
 }
 
 func getDerivedContent(d *field.Decoder, x *DerivedContent) {
@@ -1048,6 +1152,10 @@ func getHeader(d *field.Decoder, x *Header) {
 			d.Hash(x.Base[:])
 		case 12:
 			x.Sites = d.Uint32()
+		case 13:
+			x.Contradictions = d.Uint32()
+		case 14:
+			x.Dropped = d.Uint()
 		default:
 			d.Keep()
 		}
@@ -1246,6 +1354,8 @@ func getLogStamp(d *field.Decoder, x *log.Stamp) {
 			x.At = log.HLC(d.Fixed64())
 		case 2:
 			x.Writer = log.Writer(d.Uint())
+		case 3:
+			x.Made = log.HLC(d.Fixed64())
 		}
 	}
 }
@@ -1450,6 +1560,38 @@ func getRegisterBytes(d *field.Decoder, x *registerBytes) {
 		}
 	}
 	x.Extra = d.Extra()
+}
+
+func getSetValue(d *field.Decoder, x *SetValue) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.At = log.Stamp{}
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
+		case 2:
+			x.By = d.Text()
+		case 3:
+			n := d.Uint()
+			if n > uint64(2) {
+				d.Malformed("label")
+				break
+			}
+			x.Label = log.Value(n)
+		case 4:
+			x.Name = d.Text()
+		case 5:
+			x.JSON = d.Raw()
+		case 6:
+			x.Geo = &log.Point{}
+			at := d.Open()
+			getLogPoint(d, x.Geo)
+			d.Close(at)
+		case 7:
+			x.Deleted = d.Bool()
+		}
+	}
 }
 
 func getSetting(d *field.Decoder, x *Setting) {

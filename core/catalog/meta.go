@@ -93,6 +93,16 @@ func (m Meta) find(path []string) (int, bool) {
 	return slices.BinarySearchFunc(m, path, func(p MetaPart, path []string) int { return slices.Compare(p.Path, path) })
 }
 
+// Serving returns the part that determines the value at a path: the newest one at the path or above it; nil: there is none.
+func (m Meta) Serving(path []string) (serving *MetaPart) {
+	for n := range len(path) + 1 {
+		if i, ok := m.find(path[:n]); ok && (serving == nil || !m[i].At.Less(serving.At)) {
+			serving = &m[i]
+		}
+	}
+	return serving
+}
+
 // below reports whether path lies strictly below root.
 func below(path, root []string) bool {
 	return len(path) > len(root) && slices.Equal(path[:len(root)], root)

@@ -75,7 +75,7 @@ var stateTables = [...]byte{
 	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
 	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
 	tableAppKey, tableClient, tableAppClient, tableAppGone, tableEdge, tableEdgeToken, tableLease, tableAppLease,
-	tableTrust, tableDeletion,
+	tableTrust, tableDeletion, tableContradiction, tableContradictionAge,
 }
 
 // dropRemovals returns the record of a table without its old removals.

@@ -30,6 +30,8 @@
 //     writers, also those that come later, which are gone. Without these names it deletes the inputs before it in the log, like version 1.
 //   - A horizon drops the kept deletions below it, and the names of a writer if all its clocks are below. Sites of version 0.1.0 stay.
 //
+// Version 4 records contradictions ([RulesOfContradictions]): writes to one register whose makers did not see each other's. It changes no value.
+//
 // The same rules fold a replica's operations that are not in the log yet over its state ([NewPending]). When more of the log comes, the
 // replica undoes them. Only the ordinals of their inputs differ from those that the log will give.
 //

@@ -24,11 +24,13 @@ const (
 	// each writer, deletions before their things, and [log.InputDeleteAll] by Upto. Every operation but a deletion can be stale. A later
 	// download by anyone makes an unread input ready.
 	RulesOfNames = 3
+	// RulesOfContradictions is the first version that records contradictory values, and the clocks that their makers gave them.
+	RulesOfContradictions = 4
 )
 
 // Version is the newest version of the rules that this program knows. Entries of a log ([log.Rules]) put versions in force; the first
 // version is in force before any. Rules of a later version apply only after its entry, wherever the log is folded.
-const Version = RulesOfNames
+const Version = RulesOfContradictions
 
 // FirstVersion is the version in force in a log without [log.Rules].
 const FirstVersion = 1
@@ -110,6 +112,9 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("fold: entry %d after %d: %w", e.Seq, f.h.Seq, kv.ErrCorrupt)
 	}
 	f.e, f.stamp = e, e.Op.Stamp()
+	if f.inForce(RulesOfContradictions) {
+		f.stamp.Made = e.Op.Made
+	}
 	f.h.Seq = e.Seq
 	f.h.Clock = max(f.h.Clock, e.Op.At)
 	v, err := f.recordName()
@@ -186,7 +191,7 @@ func (f *Fold) modelBody() (Verdict, error) {
 		return f.modelDelete(b)
 	case *log.ModelDeleteAll:
 		f.w.DeleteModels()
-		return Verdict{Code: OK}, nil
+		return Verdict{Code: OK}, f.forgetDead()
 	case *log.VersionTrain:
 		return f.versionTrain(b)
 	case *log.VersionResult:

@@ -121,7 +121,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	case hasFailed(&other):
 		replaced = append(replaced, other)
 	case b.MergeIfEqual && other.Blob == b.Blob && other.Crop == b.Crop && other.URL == b.URL:
-		v, err = f.inputLabels(&log.InputLabels{Input: other.Dot, Labels: b.Labels})
+		v, err = f.inputLabels(&log.InputLabels{Input: other.Dot, Labels: b.Labels, Seen: b.Seen})
 		return nil, v, err
 	default:
 		return nil, duplicate("id", &other), nil
@@ -199,6 +199,9 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 func (f *Fold) deleteInput(in *catalog.Input) error {
 	f.count(in.Code, math.MaxUint64) // one less
 	f.changed(Change{Before: in})
+	if err := f.w.DeleteContradictionsOf(&f.h, in.Dot); err != nil {
+		return err
+	}
 	return f.w.DeleteInput(in)
 }
 
@@ -291,12 +294,17 @@ func (f *Fold) inputLabels(b *log.InputLabels) (Verdict, error) {
 	if !areLabels(b.Labels) {
 		return refusal("labels"), nil
 	}
+	var met []meeting
 	v, err := f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
-		for _, l := range b.Labels {
+		for i, l := range b.Labels {
+			met = append(met, ofLabel(in, l, b.Seen.Of(i)))
 			changed = setLabel(in, l, f.stamp) || changed
 		}
 		return changed, nil
 	})
+	if err == nil {
+		err = f.meetAll(v, met)
+	}
 	if err != nil || v.Code != OK {
 		return v, err
 	}
@@ -309,8 +317,10 @@ func (f *Fold) inputLabels(b *log.InputLabels) (Verdict, error) {
 }
 
 func (f *Fold) inputMeta(b *log.InputMeta) (Verdict, error) {
-	return f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
-		for _, w := range b.Writes {
+	var met []meeting
+	v, err := f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
+		for i, w := range b.Writes {
+			met = append(met, ofMeta(in, w, b.Seen.Of(i))...)
 			did, err := in.Meta.Write(w, f.stamp)
 			if err != nil {
 				return false, err
@@ -319,19 +329,29 @@ func (f *Fold) inputMeta(b *log.InputMeta) (Verdict, error) {
 		}
 		return changed, nil
 	})
+	if err == nil {
+		err = f.meetAll(v, met)
+	}
+	return v, err
 }
 
 func (f *Fold) inputGeo(b *log.InputGeo) (Verdict, error) {
 	if !isPlace(b.Geo) {
 		return refusal("geo"), nil
 	}
-	return f.write(b.Input, func(in *catalog.Input) (bool, error) {
+	var met []meeting
+	v, err := f.write(b.Input, func(in *catalog.Input) (bool, error) {
+		met = ofPlace(in, b.Geo, b.Seen)
 		if f.stamp.Less(in.GeoAt) {
 			return false, nil
 		}
 		in.Geo, in.GeoAt = b.Geo, f.stamp
 		return true, nil
 	})
+	if err == nil {
+		err = f.meetAll(v, met)
+	}
+	return v, err
 }
 
 func (f *Fold) outputsPatch(b *log.OutputsPatch) (Verdict, error) {
@@ -366,9 +386,15 @@ func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
 func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
 	in, err := f.live(b.Input)
 	if err != nil {
+		if dismissed, failed := f.dismissDeletion(b.Input); dismissed || failed != nil {
+			return Verdict{Code: OK, Dot: b.Input}, failed
+		}
 		return f.deleteMissing(b.Input, err)
 	}
-	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.deleteInput(&in)
+	if err := errors.Join(f.deleteInput(&in), f.meetDeletion(&in, b.Seen)); err != nil {
+		return Verdict{}, err
+	}
+	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, nil
 }
 
 func (f *Fold) inputDeleteAll(b *log.InputDeleteAll) (Verdict, error) {

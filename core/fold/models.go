@@ -59,6 +59,7 @@ func (f *Fold) conceptName(b *log.ConceptName) (Verdict, error) {
 		return missingVerdict(err)
 	}
 	v := Verdict{Code: OK, Dot: c.Dot, ID: c.ID}
+	met := ofName(conceptName(c.ID), c.ID, c.Name, c.NameAt, b.Name, b.Seen)
 	switch {
 	case f.stale():
 		v.Code = Stale
@@ -69,7 +70,7 @@ func (f *Fold) conceptName(b *log.ConceptName) (Verdict, error) {
 		c.Updated = max(c.Updated, f.stamp.At)
 		f.w.PutConcept(&c)
 	}
-	return v, nil
+	return v, f.meetAll(v, met)
 }
 
 // conceptDelete deletes a concept that nothing uses. A use, or a name that was written later, supersedes the deletion.
@@ -92,7 +93,7 @@ func (f *Fold) conceptDelete(b *log.ConceptDelete) (Verdict, error) {
 	}
 	f.w.DeleteConcept(&c)
 	delete(f.concepts, b.ID)
-	return v, nil
+	return v, f.forgetName(conceptName(c.ID))
 }
 
 // model returns a live model without what the horizon has collected.
@@ -203,8 +204,14 @@ func (f *Fold) modelPatch(b *log.ModelPatch) (Verdict, error) {
 		}
 	}
 	changed := setConfig(&m, b.Config, f.stamp)
-	if b.Name != nil && !f.stamp.Less(m.NameAt) {
-		m.Name, m.NameAt, changed = *b.Name, f.stamp, true
+	if b.Name != nil {
+		met := ofName(modelName(m.Dot), m.ID, m.Name, m.NameAt, *b.Name, b.Seen)
+		if err := f.meetAll(v, met); err != nil {
+			return Verdict{}, err
+		}
+		if !f.stamp.Less(m.NameAt) {
+			m.Name, m.NameAt, changed = *b.Name, f.stamp, true
+		}
 	}
 	moved := setMembers(&m, b.Add, true, f.stamp)
 	moved = setMembers(&m, b.Remove, false, f.stamp) || moved
@@ -235,6 +242,9 @@ func (f *Fold) modelDelete(b *log.ModelDelete) (Verdict, error) {
 	m, err := f.w.ModelByDot(b.Model)
 	if err != nil {
 		return f.deleteMissing(b.Model, err)
+	}
+	if err := f.w.DeleteContradictionsOf(&f.h, m.Dot); err != nil {
+		return Verdict{}, err
 	}
 	return Verdict{Code: OK, Dot: m.Dot, ID: m.ID}, f.w.DeleteModel(&m)
 }

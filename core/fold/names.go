@@ -190,30 +190,28 @@ func (f *Fold) deleteOthers(survivors []catalog.Input) error {
 			return err
 		}
 	}
-	return nil
+	return f.forgetDead()
 }
 
-// LacksNames reports whether a body is a deletion of all inputs that names none.
-func LacksNames(b log.Body) bool {
+// lacksNames reports whether a body is a deletion of all inputs that names none.
+func lacksNames(b log.Body) bool {
 	all, ok := b.(*log.InputDeleteAll)
 	return ok && all.Upto == nil
 }
 
-// AddNames returns bodies in which deletions of all inputs name the newest live input of each writer in a state. With too many writers they
-// continue in further bodies at the end. In a log by earlier rules AddNames returns bodies as they are.
-func AddNames(r catalog.Reader, bodies []log.Body) ([]log.Body, error) {
-	h, err := r.Header()
-	if err != nil || h.Fold < RulesOfNames {
-		return bodies, err
+// addNames returns bodies in which deletions of all inputs name the newest live input of each writer in a state. With too many writers they
+// continue in further bodies at the end. In a log by earlier rules addNames returns bodies as they are.
+func addNames(r catalog.Reader, h catalog.Header, bodies []log.Body) ([]log.Body, error) {
+	if h.Fold < RulesOfNames {
+		return bodies, nil
 	}
 	upto, err := catalog.Collect(r.NewestInputs)
 	if len(upto) == 0 {
 		upto = []log.Dot{{Writer: log.Origin}}
 	}
 	parts := slices.Collect(slices.Chunk(upto, form.MaxUpto))
-	bodies = slices.Clone(bodies)
 	for i := range bodies {
-		if LacksNames(bodies[i]) {
+		if lacksNames(bodies[i]) {
 			bodies[i] = &log.InputDeleteAll{Upto: parts[0]}
 		}
 	}

@@ -102,7 +102,43 @@ func (p *programmer) opOf(site log.Writer, body log.Body) log.Op {
 	if p.rules >= fold.RulesOfNames && p.IntN(8) == 0 {
 		op.At, op.Made = op.At+log.HLC(p.IntN(9)), op.At
 	}
+	if p.rules >= fold.RulesOfContradictions && p.IntN(8) > 0 {
+		op.Rules = p.rules
+		p.see(op.MadeAt(), body)
+	}
 	return op
+}
+
+// see adds clocks that the maker of a body may have seen.
+func (p *programmer) see(made log.HLC, body log.Body) {
+	seen := func() (s log.Seen) {
+		for range p.IntN(4) {
+			s = append(s, log.Stamp{At: made - min(made, log.HLC(p.IntN(12))), Writer: log.Writer(1 + p.IntN(3))}.Name())
+		}
+		return s
+	}
+	each := func(n int) (each log.SeenEach) {
+		for i := range n {
+			each.Add(i, seen())
+		}
+		return each
+	}
+	switch b := body.(type) {
+	case *log.InputCreate:
+		b.Seen = each(len(b.Labels))
+	case *log.InputLabels:
+		b.Seen = each(len(b.Labels))
+	case *log.InputMeta:
+		b.Seen = each(len(b.Writes))
+	case *log.InputGeo:
+		b.Seen = seen()
+	case *log.InputDelete:
+		b.Seen = made - min(made, log.HLC(p.IntN(12)))
+	case *log.ConceptName:
+		b.Seen = seen()
+	case *log.ModelPatch:
+		b.Seen = seen()
+	}
 }
 
 func (p *programmer) dot() log.Dot {

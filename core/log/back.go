@@ -2,6 +2,7 @@ package log
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -21,6 +22,39 @@ func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 		return yield(e) && !found
 	})
 	return found, err
+}
+
+// makersAmong is the number of entries that Makers searches: one stamp takes 1 ms in memory.
+const makersAmong = 20_000
+
+// Makers returns the keys and accounts that requested the writes with some stamps, as far as the newest entries of the log have them.
+func (l *Store) Makers(stamps []Stamp) (map[Stamp]string, error) {
+	makers := map[Stamp]string{}
+	if len(stamps) == 0 {
+		return makers, nil
+	}
+	left := map[Stamp]Stamp{} // without the clocks that the makers gave, which the log has elsewhere
+	var clocks [][]byte
+	for _, at := range stamps {
+		var e field.Encoder
+		e.Fixed64(3, uint64(at.At))
+		clocks = append(clocks, e.Bytes(nil)[1:])
+		left[Stamp{At: at.At, Writer: at.Writer}] = at
+	}
+	searched := 0
+	err := l.back(func(data []byte) bool {
+		searched++
+		has := func(clock []byte) bool { return bytes.Contains(data, clock) }
+		return searched > makersAmong || slices.ContainsFunc(clocks, has)
+	}, func(e Entry) bool {
+		short := Stamp{At: e.Op.At, Writer: e.Op.Dot.Writer}
+		if at, ok := left[short]; ok {
+			makers[at] = e.Op.By
+			delete(left, short)
+		}
+		return len(left) > 0 && searched <= makersAmong
+	})
+	return makers, err
 }
 
 // FindInputCreate returns the newest entry that makes an input with an ID, which may have been deleted since. It returns false if the log

@@ -1,6 +1,7 @@
 package log_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -114,5 +115,35 @@ func TestDeletions(t *testing.T) {
 	got = nil
 	if err := l.Deletions(dot(1), 6, func(e log.Entry) bool { got = append(got, e.Seq); return false }); err != nil || !slices.Equal(got, []uint64{8}) {
 		t.Errorf("deletions of the first after the sixth: %v, %v", got, err)
+	}
+}
+
+// TestMakers: Makers finds who requested the writes with some stamps, also where the origin has set the clock back, and leaves out writes that
+// the log no longer has.
+func TestMakers(t *testing.T) {
+	l, err := log.Open(kvtest.OrLate(t, memkv.New()), log.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := []log.Op{
+		{Dot: log.Dot{Writer: 1, Seq: 1}, At: 50, By: "trimmed", Body: &log.ConceptName{ID: "c", Name: "a"}},
+		{Dot: log.Dot{Writer: 2, Seq: 1}, At: 60, By: "anna", Body: &log.ConceptName{ID: "c", Name: "b"}},
+		{Dot: log.Dot{Writer: 3, Seq: 1}, At: 60, By: "berta", Made: 90, Body: &log.ConceptName{ID: "c", Name: "c"}},
+		{Dot: log.Dot{Writer: 4, Seq: 1}, At: 70, By: "carla", Body: &log.ConceptName{ID: "c", Name: "d"}},
+	}
+	_, wait, err := l.Append(ops, nil)
+	if err == nil {
+		err = wait()
+	}
+	if err == nil {
+		err = l.Trim(2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	anna, berta := log.Stamp{At: 60, Writer: 2}, log.Stamp{At: 60, Writer: 3, Made: 90}
+	got, err := l.Makers([]log.Stamp{anna, berta, {At: 50, Writer: 1}, {At: 80, Writer: 5}})
+	if want := map[log.Stamp]string{anna: "anna", berta: "berta"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }

@@ -476,6 +476,7 @@ func putConceptDelete(e *field.Encoder, x *ConceptDelete) {
 func putConceptName(e *field.Encoder, x *ConceptName) {
 	e.Text(1, x.ID)
 	e.Text(2, x.Name)
+	putSeen(e, 3, x.Seen)
 }
 
 func putDot(e *field.Encoder, x *Dot) {
@@ -537,6 +538,7 @@ func putInputCreate(e *field.Encoder, x *InputCreate) {
 		e.Close(at)
 	}
 	e.Bool(12, x.ReadEXIF)
+	putSeenEach(e, 13, x.Seen)
 }
 
 func putInputDelete(e *field.Encoder, x *InputDelete) {
@@ -545,6 +547,7 @@ func putInputDelete(e *field.Encoder, x *InputDelete) {
 		putDot(e, &x.Input)
 		e.Close(at)
 	}
+	e.Fixed64(2, uint64(x.Seen))
 }
 
 func putInputDeleteAll(e *field.Encoder, x *InputDeleteAll) {
@@ -579,6 +582,7 @@ func putInputGeo(e *field.Encoder, x *InputGeo) {
 		putPoint(e, x.Geo)
 		e.Close(at)
 	}
+	putSeen(e, 3, x.Seen)
 }
 
 func putInputLabels(e *field.Encoder, x *InputLabels) {
@@ -592,6 +596,7 @@ func putInputLabels(e *field.Encoder, x *InputLabels) {
 		putLabel(e, &x.Labels[i])
 		e.Close(at)
 	}
+	putSeenEach(e, 3, x.Seen)
 }
 
 func putInputMeta(e *field.Encoder, x *InputMeta) {
@@ -605,6 +610,7 @@ func putInputMeta(e *field.Encoder, x *InputMeta) {
 		putMetaWrite(e, &x.Writes[i])
 		e.Close(at)
 	}
+	putSeenEach(e, 3, x.Seen)
 }
 
 func putKeyCreate(e *field.Encoder, x *KeyCreate) {
@@ -693,6 +699,7 @@ func putModelPatch(e *field.Encoder, x *ModelPatch) {
 		e.Element(5, x.Remove[i])
 	}
 	e.Text(6, x.Version)
+	putSeen(e, 7, x.Seen)
 }
 
 func putNetworkSwitch(e *field.Encoder, x *NetworkSwitch) {
@@ -710,6 +717,7 @@ func putOp(e *field.Encoder, x *Op) {
 	e.Fixed64(3, uint64(x.At))
 	e.Text(4, x.By)
 	e.Fixed64(5, uint64(x.Made))
+	e.Uint(6, uint64(x.Rules))
 	putBody(e, x)
 	e.Append(x.Extra.Op)
 }
@@ -797,6 +805,7 @@ func putSitesSkip(e *field.Encoder, x *SitesSkip) {
 func putStamp(e *field.Encoder, x *Stamp) {
 	e.Fixed64(1, uint64(x.At))
 	e.Uint(2, uint64(x.Writer))
+	e.Fixed64(3, uint64(x.Made))
 }
 
 func putTokenKeys(e *field.Encoder, x *TokenKeys) {
@@ -970,6 +979,8 @@ func getConceptName(d *field.Decoder, x *ConceptName) {
 			x.ID = d.Text()
 		case 2:
 			x.Name = d.Text()
+		case 3:
+			x.Seen = getSeen(d)
 		default:
 			d.Keep()
 		}
@@ -1097,6 +1108,8 @@ func getInputCreate(d *field.Decoder, x *InputCreate) {
 			d.Close(at)
 		case 12:
 			x.ReadEXIF = d.Bool()
+		case 13:
+			x.Seen = getSeenEach(d)
 		default:
 			d.Keep()
 		}
@@ -1111,6 +1124,8 @@ func getInputDelete(d *field.Decoder, x *InputDelete) {
 			at := d.Open()
 			getDot(d, &x.Input)
 			d.Close(at)
+		case 2:
+			x.Seen = HLC(d.Fixed64())
 		default:
 			d.Keep()
 		}
@@ -1168,6 +1183,8 @@ func getInputGeo(d *field.Decoder, x *InputGeo) {
 			at := d.Open()
 			getPoint(d, x.Geo)
 			d.Close(at)
+		case 3:
+			x.Seen = getSeen(d)
 		default:
 			d.Keep()
 		}
@@ -1187,6 +1204,8 @@ func getInputLabels(d *field.Decoder, x *InputLabels) {
 			at := d.Open()
 			getLabel(d, &x.Labels[len(x.Labels)-1])
 			d.Close(at)
+		case 3:
+			x.Seen = getSeenEach(d)
 		default:
 			d.Keep()
 		}
@@ -1206,6 +1225,8 @@ func getInputMeta(d *field.Decoder, x *InputMeta) {
 			at := d.Open()
 			getMetaWrite(d, &x.Writes[len(x.Writes)-1])
 			d.Close(at)
+		case 3:
+			x.Seen = getSeenEach(d)
 		default:
 			d.Keep()
 		}
@@ -1360,6 +1381,8 @@ func getModelPatch(d *field.Decoder, x *ModelPatch) {
 			x.Remove = append(x.Remove, d.Text())
 		case 6:
 			x.Version = d.Text()
+		case 7:
+			x.Seen = getSeen(d)
 		default:
 			d.Keep()
 		}
@@ -1400,6 +1423,8 @@ func getOp(d *field.Decoder, x *Op) {
 			x.By = d.Text()
 		case 5:
 			x.Made = HLC(d.Fixed64())
+		case 6:
+			x.Rules = d.Uint32()
 		default:
 			getBody(d, x)
 		}
@@ -1581,6 +1606,8 @@ func getStamp(d *field.Decoder, x *Stamp) {
 			x.At = HLC(d.Fixed64())
 		case 2:
 			x.Writer = Writer(d.Uint())
+		case 3:
+			x.Made = HLC(d.Fixed64())
 		}
 	}
 }

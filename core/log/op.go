@@ -97,7 +97,11 @@ func (h HLC) Time() time.Time { return time.UnixMilli(int64(h >> 16)).UTC() }
 type Stamp struct {
 	At     HLC    `wire:"1,fixed"`
 	Writer Writer `wire:"2"`
+	Made   HLC    `wire:"3,fixed"` // see Op; 0: At
 }
+
+// MadeAt returns the clock that the maker gave the write.
+func (s Stamp) MadeAt() HLC { return cmp.Or(s.Made, s.At) }
 
 // Less reports whether s is older than o.
 func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Writer < o.Writer }
@@ -124,8 +128,9 @@ type Op struct {
 	At    HLC    `wire:"3,fixed"`
 	By    string `wire:"4"` // ID of the key or account that requested it; empty for our own
 	Body  Body
-	Extra Extra `wire:"+0"`
-	Made  HLC   `wire:"5,fixed"` // clock that its maker gave it, if the origin has set At to another one; 0: At
+	Extra Extra  `wire:"+0"`
+	Made  HLC    `wire:"5,fixed"` // clock that its maker gave it, if the origin has set At to another one; 0: At
+	Rules uint32 `wire:"6"`       // version of the fold's rules that its maker knew; 0: a version before 4, whose operations lack Seen
 }
 
 // Extra is the fields in an operation that later versions added, in the protobuf wire format. They are stored and sent unchanged.
@@ -189,7 +194,8 @@ type (
 		Labels         []Label     `wire:"9"`
 		Meta           []byte      `wire:"10"` // JSON as sent; nil: none
 		Geo            *Point      `wire:"11"`
-		ReadEXIF       bool        `wire:"12"` // the site that downloads the picture sets the place that its file has, with InputGeo
+		ReadEXIF       bool        `wire:"12"`                          // the site that downloads the picture sets the place that its file has, with InputGeo
+		Seen           SeenEach    `wire:"13,func=SeenEach,type=bytes"` // of Labels, for an existing input that gets them
 	}
 	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. A program that can read a
 	// file which an earlier version could not makes the input ready with it.
@@ -206,8 +212,9 @@ type (
 	//
 	//field:kind 18
 	InputLabels struct {
-		Input  Dot     `wire:"1"`
-		Labels []Label `wire:"2"`
+		Input  Dot      `wire:"1"`
+		Labels []Label  `wire:"2"`
+		Seen   SeenEach `wire:"3,func=SeenEach,type=bytes"` // of Labels
 	}
 	// InputMeta writes parts of an input's metadata.
 	//
@@ -215,6 +222,7 @@ type (
 	InputMeta struct {
 		Input  Dot         `wire:"1"`
 		Writes []MetaWrite `wire:"2"`
+		Seen   SeenEach    `wire:"3,func=SeenEach,type=bytes"` // of Writes: the parts that a write replaces or that hide it
 	}
 	// InputGeo sets an input's place; nil removes the place.
 	//
@@ -222,12 +230,14 @@ type (
 	InputGeo struct {
 		Input Dot    `wire:"1"`
 		Geo   *Point `wire:"2"`
+		Seen  Seen   `wire:"3,func=Seen,type=bytes"`
 	}
 	// InputDelete deletes one input permanently.
 	//
 	//field:kind 21
 	InputDelete struct {
 		Input Dot `wire:"1"`
+		Seen  HLC `wire:"2,fixed"` // clock, as made, of the newest of the input's labels, parts of metadata and place; 0: it has none
 	}
 	// InputDeleteAll deletes the inputs that Upto covers, also those that come after it. Without Upto it deletes every input that was created
 	// before it, as in logs of earlier rules; then Barrier also keeps out inputs with an older clock.
@@ -291,6 +301,7 @@ type (
 	ConceptName struct {
 		ID   string `wire:"1"`
 		Name string `wire:"2"`
+		Seen Seen   `wire:"3,func=Seen,type=bytes"`
 	}
 	// ConceptDelete deletes a concept that no label, model, version or edit of a prediction uses. A later use of its ID creates it again.
 	//
@@ -317,7 +328,8 @@ type (
 		Config  []Setting `wire:"3"`
 		Add     []string  `wire:"4"`
 		Remove  []string  `wire:"5"`
-		Version string    `wire:"6"` // ID of the version that a change of concepts makes; empty: none
+		Version string    `wire:"6"`                      // ID of the version that a change of concepts makes; empty: none
+		Seen    Seen      `wire:"7,func=Seen,type=bytes"` // of Name
 	}
 	// ModelDelete deletes a model and its versions permanently.
 	//

@@ -7,9 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// History yields the operations of the log that made or concern an input, newest first, until yield returns false. input is the dot of the
-// operation that made it. complete reports whether these are all operations on the input. History reads every entry after the first of them,
-// each of some hundred bytes.
+// History yields the operations of the log that made or concern an input, newest first, until yield returns false. complete reports whether
+// these are all operations on the input, which has a dot. History reads every entry after the first of them, each of some hundred bytes.
 func (p *Origin) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
 	return about(p.log, input, yield)
 }

@@ -72,9 +72,9 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(bodies, func(b log.Body) bool { return !log.OnlyDeletes(b) }) {
 		return 0, span, nil, nil, err
 	}
-	if slices.ContainsFunc(bodies, fold.LacksNames) {
+	if slices.ContainsFunc(bodies, fold.NamesState) {
 		v := p.View()
-		bodies, err = fold.AddNames(v.Reader, bodies)
+		bodies, err = fold.NameState(v.Reader, bodies)
 		if err = errors.Join(err, v.Close()); err != nil {
 			return 0, span, nil, nil, err
 		}
@@ -85,7 +85,7 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	ops := make([]log.Op, len(bodies))
 	p.name(ops)
 	for i, body := range bodies {
-		ops[i].At, ops[i].By, ops[i].Body = p.clock.Next(), caller.By, body
+		ops[i].At, ops[i].By, ops[i].Body, ops[i].Rules = p.clock.Next(), caller.By, body, p.o.Rules
 	}
 	log.SetLeases(ops)
 	first = p.log.LastSeq() + 1

@@ -112,8 +112,23 @@ var mutants = []mutant{
 	},
 	{
 		name: "an edit that is newer wins over a deletion", file: "core/fold/inputs.go",
-		from: "	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.deleteInput(&in)",
-		to:   "	if $ && f.stamp.At < in.Modified {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.deleteInput(&in)",
+		from: "	if err := errors.Join(f.deleteInput(&in), f.meetDeletion(&in, b.Seen)); err != nil {",
+		to:   "	if $ && f.stamp.At < in.Modified {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	if err := errors.Join(f.deleteInput(&in), f.meetDeletion(&in, b.Seen)); err != nil {",
+	},
+	{
+		name: "a maker does not name the value that it saw", file: "core/fold/seen.go",
+		from: "		if x.serving.At != (log.Stamp{}) {\n			seen",
+		to:   "		if x.serving.At != (log.Stamp{}) && !$ {\n			seen",
+	},
+	{
+		name: "whoever saw one value ends a contradiction", file: "core/fold/contradictions.go",
+		from: "return v.At.Writer == f.stamp.Writer || x.seen.Has(v.At)",
+		to:   "return v.At.Writer == f.stamp.Writer || x.seen.Has(v.At) || $ && len(x.seen) > 0",
+	},
+	{
+		name: "contradictions of a deleted input stay", file: "core/fold/inputs.go",
+		from: "	if err := f.w.DeleteContradictionsOf(&f.h, in.Dot); err != nil {",
+		to:   "	if $ {\n	} else if err := f.w.DeleteContradictionsOf(&f.h, in.Dot); err != nil {",
 	},
 	{
 		name: "deleting all spares who was written to later", file: "core/fold/names.go",

@@ -342,14 +342,18 @@ func (o *oracle) modelAt(seq uint64) *foldtest.Model {
 	return m
 }
 
-// notePromises reads the log after the origin acknowledged n operations to its own user. It checks that they are the last n entries.
-func (o *oracle) notePromises(p *partition.Origin, n int) error {
+// notePromises reads the log after the origin acknowledged n operations to its own user, who saw a state. It checks that they are the last n
+// entries, and that they name what the user saw.
+func (o *oracle) notePromises(p *partition.Origin, n int, shown catalog.Reader) error {
 	if err := o.follow(p.Log()); err != nil {
 		return err
 	}
 	for _, e := range o.entries[len(o.entries)-n:] {
 		if !p.MadeBy(e.Op.Dot.Writer) {
 			return fmt.Errorf("I7: entry %d of writer %v among those of the origin", e.Seq, e.Op.Dot.Writer)
+		}
+		if err := foldtest.CheckSeen(shown, &e.Op); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -180,12 +180,14 @@ func (g *origin) write() {
 	w := g.world
 	bodies := w.bodies(g.part)
 	g.runWithCuts(func() error {
+		shown := g.part.View()
+		defer func() { w.fail(shown.Close()) }()
 		v, err := g.part.Submit(context.Background(), "key", bodies, g.supply(bodies))
 		if err != nil {
 			return err
 		}
 		w.stats.Writes += len(v)
-		return w.oracle.notePromises(g.part, len(v))
+		return w.oracle.notePromises(g.part, len(v), shown.Reader)
 	})
 	g.answerPolls()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
@@ -152,6 +153,8 @@ func (r *party) write() {
 	r.runWithCuts(func() error {
 		caller := partition.Caller{By: r.by(), Token: r.token()}
 		last, _ := r.part.Outbox()
+		shown := r.part.View()
+		defer func() { w.fail(shown.Close()) }()
 		v, _, err := r.part.SubmitSpan(context.Background(), caller, bodies, r.supply(bodies))
 		if err != nil {
 			return err
@@ -160,7 +163,8 @@ func (r *party) write() {
 		seen := r.part.Cursor()
 		var wrong error
 		err = r.part.Pending(last, func(_ uint64, op log.Op) bool {
-			wrong = w.oracle.issue(&op, issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: caller.Token, by: r})
+			wrong = cmp.Or(foldtest.CheckSeen(shown.Reader, &op),
+				w.oracle.issue(&op, issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: caller.Token, by: r}))
 			r.promised = append(r.promised, op.Dot)
 			w.program.noteOp(&op)
 			return wrong == nil

@@ -50,7 +50,7 @@ func (t *traffic) op(body log.Body) log.Op {
 	t.at += uint64(t.rng.ExpFloat64() * 40)
 	return log.Op{
 		Dot: log.Dot{Writer: log.Writer(site), Seq: t.next[site]}, At: log.HLC(t.at << 16), Body: body,
-		By: t.keys[t.rng.IntN(4)],
+		By: t.keys[t.rng.IntN(4)], Rules: 4,
 	}
 }
 
@@ -71,8 +71,16 @@ func (t *traffic) input() log.Dot {
 	return log.Dot{Writer: log.Writer(site), Seq: 1 + t.rng.Uint64N(t.next[site])}
 }
 
+// patch returns a change of labels. The maker of a removal sees the label; other labels are new.
 func (t *traffic) patch() log.Op {
-	return t.op(&log.InputLabels{Input: t.input(), Labels: t.labels()})
+	b := &log.InputLabels{Input: t.input(), Labels: t.labels()}
+	for i, l := range b.Labels {
+		if l.Value == log.Removed {
+			at := log.HLC((t.at - t.rng.Uint64N(4_000_000)) << 16)
+			b.Seen.Add(i, log.Seen{log.Stamp{At: at, Writer: log.Writer(1 + t.rng.IntN(3))}.Name()})
+		}
+	}
+	return t.op(b)
 }
 
 func (t *traffic) create() log.Op {
@@ -149,7 +157,7 @@ func TestSizes(t *testing.T) {
 		limit float64
 	}{
 		{"label change", wire.MaxOps, (*traffic).patch, 28},
-		{"label change, few", 64, (*traffic).patch, 32},
+		{"label change, few", 64, (*traffic).patch, 33},
 		{"label change, 40 random ids", wire.MaxOps, random(40, (*traffic).patch), 28},
 		{"label change, 100 random ids", wire.MaxOps, random(100, (*traffic).patch), 32},
 		{"label change, 400 random ids", wire.MaxOps, random(400, (*traffic).patch), 43},

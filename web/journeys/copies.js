@@ -82,14 +82,43 @@ export async function testCopy(t) {
     await t.checkWidth('a copy');
     await t.page.setViewportSize({ width: 1200, height: 800 });
   });
+  await t.step(
+    'The page lists two labels whose makers did not know of each other, until the person keeps one',
+    async () => {
+      await t.button(en('sync_work_offline')).click();
+      await addLabel('ruin');
+      const denial = { action: 'merge', inputs: [{ id, data: { concepts: [{ id: 'ruin', value: 0 }] } }] };
+      checkEqual((await callApi('PATCH', '/inputs', denial)).status.code, 10000, 'the label at the origin');
+      await t.button(en('sync_work_offline')).click();
+      const contradiction = conflicts.getByRole('article');
+      const side = (current) =>
+        contradiction.locator('li').filter({
+          [current ? 'has' : 'hasNot']: t.page.getByText(en('sync_current'), { exact: true }),
+        });
+      await t.waitFor(side(true).locator('.not', { hasText: 'ruin' }));
+      await t.waitFor(side(false).locator('.own', { hasText: 'ruin' }));
+      await t.waitFor(mark(en('mark_conflict')));
+      await t.checkAccessibility('a contradiction');
+      await t.page.setViewportSize({ width: 360, height: 740 });
+      await t.checkWidth('a contradiction');
+      await t.page.setViewportSize({ width: 1200, height: 800 });
+      const listed = async () => (await callApi('GET', '/sync/conflicts')).conflicts.map((c) => c.values.length);
+      checkEqual(await listed(), [2], 'values that the origin lists');
+      await t.button(en('sync_keep'), side(false)).click();
+      await t.waitFor(conflicts.getByText(en('sync_conflicts_none')));
+      await t.waitFor(picture.locator('.own', { hasText: 'ruin' }));
+      await t.waitFor(mark(en('mark_confirmed')));
+      checkEqual(await listed(), [], 'contradictions that the origin still lists');
+    },
+  );
   await t.step('The page lists a change that lost to a deletion, until the person accepts that', async () => {
     await t.button(en('sync_work_offline')).click();
-    await addLabel('ruin');
+    await addLabel('castle');
     checkEqual((await callApi('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
     await t.button(en('sync_work_offline')).click();
     const conflict = conflicts.getByRole('article');
     await t.waitFor(conflict.getByText(en('verdict_gone')));
-    await t.waitFor(conflict.getByText('ruin'));
+    await t.waitFor(conflict.getByText('castle'));
     await t.waitForRemoval(t.page.getByRole('region', { name: en('sync_pictures') }).getByRole('article', { name }));
     await t.checkAccessibility('a conflict');
     await t.button(en('sync_accept'), conflict).click();

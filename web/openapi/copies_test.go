@@ -1,15 +1,30 @@
 package openapi_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
+
+// examplesOf returns the names of the examples of an operation with a body.
+func examplesOf(op *openapi3.Operation, body string) (names []string) {
+	if op.RequestBody == nil {
+		return []string{""}
+	}
+	for name, example := range op.RequestBody.Value.Content["application/json"].Examples {
+		if text, err := json.Marshal(example.Value.Value); err == nil && string(text) == body {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // TestCopies checks the answers of a replica about its own sync status against the document. It also checks the answers of an application
 // that is not a replica.
@@ -33,7 +48,9 @@ func TestCopies(t *testing.T) {
 		}
 		if want == 200 && ofCopy(op) {
 			answered[op.OperationID] = true
-			note(t, seen, op.OperationID, "", got.Body)
+			for _, name := range examplesOf(op, body) {
+				note(t, seen, op.OperationID, name, got.Body)
+			}
 		}
 		return string(got.Body)
 	}
@@ -60,7 +77,19 @@ func TestCopies(t *testing.T) {
 		t.Fatalf("conflicts: %s", conflicts)
 	}
 	ask(c.World, 200, "DELETE /sync/conflicts/"+id, "")
-	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/" + id} {
+	ask(c.Origin, 200, "POST /inputs", `{"inputs":[{"id":"sea","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)
+	c.Pull(t)
+	for w, value := range map[*apitest.World]string{c.Origin: "1", c.World: "0"} {
+		ask(w, 200, "PATCH /inputs", `{"action":"merge","inputs":[{"id":"sea","data":{"concepts":[{"id":"water","value":`+value+`}]}}]}`)
+	}
+	c.Push(t)
+	c.Pull(t)
+	_, id, found = strings.Cut(ask(c.Origin, 200, "GET /sync/conflicts", ""), `"conflicts":[{"id":"`)
+	if id, _, _ = strings.Cut(id, `"`); !found {
+		t.Fatal("the origin lists no contradiction")
+	}
+	ask(c.World, 200, "PATCH /sync/conflicts/"+id, `{"keep":0}`)
+	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "DELETE /sync/conflicts/2-1"} {
 		ask(c.Origin, 404, call, "")
 	}
 	compareAnswers(t, seen)

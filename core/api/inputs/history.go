@@ -9,12 +9,13 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// History lists the operations that created and changed an input, newest first. They come from the log, and at a replica also from its
+// History lists the operations that created and changed an input, by their stamps, newest first. They come from the log, and at a replica also from its
 // local operations. If some are missing, the stamps in the input's record replace them. For a deleted input the
 // answer has only the author and the time of its deletion, if known.
 func History(x *call.Call) error {
@@ -58,7 +59,8 @@ type history struct {
 	syncStatus call.SyncStatus    // of a replica
 	writer     show.OpWriter
 	all        []past
-	input      log.Dot // dot of the input
+	input      log.Dot           // dot of the input
+	lost       map[log.Stamp]int // number of writes that contradict others and do not serve, by the clock that their makers gave them
 }
 
 // operations is the log of an origin or the outbox of a replica. *partition.Origin and *partition.Replica implement it.
@@ -103,16 +105,40 @@ func (h *history) collect(in *catalog.Input) (complete bool, err error) {
 		known[e.Op.Stamp()] = true
 		return true
 	})
-	if err != nil || complete {
-		return complete, err
+	if err != nil {
+		return false, err
 	}
-	for _, op := range in.PastOps() {
-		if !known[op.Stamp()] {
-			h.all = append(h.all, past{Entry: log.Entry{Op: op}, remembered: true})
+	if !complete {
+		for _, op := range in.PastOps() {
+			if !known[op.Stamp()] {
+				h.all = append(h.all, past{Entry: log.Entry{Op: op}, remembered: true})
+			}
 		}
 	}
-	slices.SortStableFunc(h.all, func(a, b past) int { return cmp.Compare(b.Op.At, a.Op.At) })
-	return false, nil
+	slices.SortStableFunc(h.all, func(a, b past) int {
+		return cmp.Or(cmp.Compare(b.Op.At, a.Op.At), cmp.Compare(b.Op.Dot.Writer, a.Op.Dot.Writer))
+	})
+	h.lost = map[log.Stamp]int{}
+	err = h.writer.View.ContradictionsOf(in.Dot, func(c catalog.Contradiction) bool {
+		for i, v := range c.Values {
+			if i != c.Serves() {
+				h.lost[log.Stamp{At: v.At.MadeAt(), Writer: v.At.Writer}]++
+			}
+		}
+		return true
+	})
+	return complete, err
+}
+
+// countWrites returns the number of registers that an operation on an input writes.
+func countWrites(body log.Body) int {
+	switch b := body.(type) {
+	case *log.InputLabels:
+		return len(b.Labels)
+	case *log.InputMeta:
+		return len(b.Writes)
+	}
+	return 1
 }
 
 // fill reads the missing parts of the operations on a page.
@@ -145,6 +171,9 @@ func (h *history) fill(rows []past) error {
 // learn looks up the names in an operation, and its state and result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
+	if n := h.lost[log.Stamp{At: p.Op.MadeAt(), Writer: p.Op.Dot.Writer}]; n > 0 && n == countWrites(p.Op.Body) {
+		p.verdict = fold.Superseded.String()
+	}
 	if err := h.writer.Learn(&p.Op, id); err != nil || h.copy == nil || p.remembered {
 		return err
 	}

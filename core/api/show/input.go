@@ -205,12 +205,16 @@ func writeCrop(w *jsonio.Writer, c raster.Crop) {
 
 func writeGeo(w *jsonio.Writer, p *log.Point) {
 	w.ObjectMember("geo")
+	writeGeoPoint(w, p)
+	w.End('}')
+}
+
+func writeGeoPoint(w *jsonio.Writer, p *log.Point) {
 	w.ObjectMember("geo_point")
 	w.Name("longitude")
 	w.Float(p.Longitude)
 	w.Name("latitude")
 	w.Float(p.Latitude)
-	w.End('}')
 	w.End('}')
 }
 

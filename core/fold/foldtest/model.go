@@ -1,6 +1,7 @@
 package foldtest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -41,6 +42,8 @@ type being struct {
 	picture blob.Hash
 	labels  map[string]write[log.Value]
 	place   write[*log.Point]
+	meta    catalog.Meta
+	unseen  map[register][]write[string] // contradictory values
 }
 
 // writer has the operations of a writer in the log.
@@ -134,22 +137,17 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 	case *log.InputCreate:
 		return m.create(op, b)
 	case *log.InputLabels:
-		return m.label(op, m.byDot(b.Input), b.Labels)
+		return m.label(op, m.byDot(b.Input), b.Labels, b.Seen)
 	case *log.InputGeo:
 		return m.geo(op, b)
 	case *log.InputMeta:
-		return m.field(op, b.Input)
+		return m.writeMeta(op, b)
 	case *log.OutputsPatch:
 		return m.field(op, b.Input)
 	case *log.InputFetched:
 		return m.applyFetch(op, b)
 	case *log.InputDelete:
-		x := m.byDot(b.Input)
-		if x == nil {
-			return m.missing(op, b.Input)
-		}
-		x.dead = true
-		return fold.OK
+		return m.delete(op, b)
 	case *log.InputDeleteAll:
 		m.deleteAll(op, b)
 		return fold.OK
@@ -161,6 +159,15 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 		return fold.OK
 	}
 	return m.rest(op)
+}
+
+// stamp returns the stamp of the fields that an operation writes.
+func (m *Model) stamp(op *log.Op) log.Stamp {
+	at := op.Stamp()
+	if m.rules >= 4 {
+		at.Made = op.Made
+	}
+	return at
 }
 
 // made returns the clock that the operation's maker gave it.
@@ -261,10 +268,12 @@ func (m *Model) geo(op *log.Op, b *log.InputGeo) fold.Code {
 		return code
 	}
 	x := m.byDot(b.Input)
-	if op.Stamp().Less(x.place.at) {
+	m.dropRemovals(x)
+	m.meet(op, x, register{kind: catalog.PlaceRegister}, x.servingPlace(), placeText(b.Geo), b.Seen)
+	if m.stamp(op).Less(x.place.at) {
 		return fold.Superseded
 	}
-	x.place = write[*log.Point]{op.Stamp(), b.Geo}
+	x.place = write[*log.Point]{m.stamp(op), b.Geo}
 	return fold.OK
 }
 
@@ -280,7 +289,7 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 	same := m.live(func(x *being) bool { return x.id == id })
 	if same != nil && !broken(same) {
 		if b.MergeIfEqual && same.url == b.URL && same.crop == b.Crop && same.picture == b.Blob {
-			return m.label(op, same, b.Labels)
+			return m.label(op, same, b.Labels, b.Seen)
 		}
 		return fold.Duplicate
 	}
@@ -293,17 +302,23 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 	}
 	x := &being{
 		dot: op.Dot, id: id, url: b.URL, crop: b.Crop, code: catalog.InputPending, picture: b.Blob, labels: map[string]write[log.Value]{},
+		unseen: map[register][]write[string]{},
 	}
 	if !b.Blob.IsZero() {
 		x.code = catalog.InputReady
 	}
 	for _, l := range b.Labels {
 		if l.Value != log.Removed {
-			x.labels[l.Concept] = write[log.Value]{op.Stamp(), l.Value}
+			x.labels[l.Concept] = write[log.Value]{m.stamp(op), l.Value}
 		}
 	}
 	if b.Geo != nil {
-		x.place = write[*log.Point]{op.Stamp(), b.Geo}
+		x.place = write[*log.Point]{m.stamp(op), b.Geo}
+	}
+	if b.Meta != nil {
+		if _, err := x.meta.Write(log.MetaWrite{JSON: b.Meta}, m.stamp(op)); err != nil {
+			panic(err) // programs have no such metadata
+		}
 	}
 	m.inputs = append(m.inputs, x)
 	m.use(b.Labels)
@@ -326,7 +341,7 @@ func (m *Model) use(labels []log.Label) {
 	}
 }
 
-func (m *Model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
+func (m *Model) label(op *log.Op, x *being, labels []log.Label, seen log.SeenEach) fold.Code {
 	if x == nil {
 		return fold.Gone
 	}
@@ -334,10 +349,12 @@ func (m *Model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
 		return fold.Stale
 	}
 	code := fold.Superseded
-	for _, l := range labels {
+	m.dropRemovals(x)
+	for i, l := range labels {
 		last, ok := x.labels[l.Concept]
-		if !ok || !op.Stamp().Less(last.at) {
-			x.labels[l.Concept] = write[log.Value]{op.Stamp(), l.Value}
+		m.meet(op, x, register{catalog.LabelRegister, l.Concept}, x.servingLabel(l.Concept), fmt.Sprint(l.Value), seen.Of(i))
+		if !ok || !m.stamp(op).Less(last.at) {
+			x.labels[l.Concept] = write[log.Value]{m.stamp(op), l.Value}
 			code = fold.OK
 		}
 	}
@@ -490,7 +507,7 @@ func (m *Model) Compare(r catalog.Reader) error {
 			return err
 		}
 	}
-	return cmp.Or(m.compareNamed(r), m.compareNames(r))
+	return cmp.Or(m.compareNamed(r), m.compareNames(r), m.compareUnseen(r))
 }
 
 // compareNames compares the names in the state, and the deletions that came before their things.
@@ -561,6 +578,9 @@ func (b *being) compare(in *catalog.Input) error {
 	}
 	if in.Blob != b.picture {
 		return fmt.Errorf("input %q of %v has picture %x, want %x", in.ID, in.Dot, in.Blob, b.picture)
+	}
+	if a, b := in.Meta.JSON(), b.meta.JSON(); !bytes.Equal(a, b) {
+		return fmt.Errorf("input %q of %v has metadata %s, want %s", in.ID, in.Dot, a, b)
 	}
 	if a, p := in.Geo, b.place.v; (a == nil) != (p == nil) || a != nil && *a != *p {
 		return fmt.Errorf("input %q of %v is at %v, want %v", in.ID, in.Dot, a, p)

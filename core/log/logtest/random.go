@@ -1,8 +1,10 @@
 package logtest
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -60,6 +62,10 @@ func fill(t *rapid.T, v reflect.Value) {
 	case log.Stamp:
 		at := log.HLC(rapid.Uint64Range(1, 1<<63).Draw(t, "at"))
 		v.Set(reflect.ValueOf(log.Stamp{At: at, Writer: log.Writer(rapid.Uint64().Draw(t, "writer"))}))
+		return
+	case log.SeenEach:
+		fillSlice(t, v)
+		slices.SortStableFunc(v.Interface().(log.SeenEach), func(a, b log.SeenOf) int { return cmp.Compare(a.Write, b.Write) })
 		return
 	}
 	switch v.Kind() {

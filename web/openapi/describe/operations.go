@@ -540,14 +540,23 @@ var operations = []operation{
 	{
 		method: "GET", path: "/sync/conflicts", id: "listConflicts", tag: "Replicas", page: true,
 		summary: "List conflicts",
-		note: "Lists the operations of this replica that were not applied as intended, with their content and the reason. A conflict " +
-			"stays in the list until it is dismissed.",
+		note: "Lists the operations of this replica that were not applied as intended, with their content and the reason, and the contradictions of " +
+			"the application: values whose makers did not know of each other's. An origin lists contradictions only. A conflict stays in the list " +
+			"until somebody dismisses or decides it.",
 		answer: "ConflictsAnswer",
+	},
+	{
+		method: "PATCH", path: "/sync/conflicts/{conflict_id}", id: "decideConflict", tag: "Replicas", writes: true,
+		summary: "Decide a contradiction",
+		note:    "Sets one of the values of a contradiction again. This removes the contradiction from the list of every host.",
+		request: "KeepValue", answer: "Done",
+		examples: []example{{"the first value", `{"keep":0}`}},
 	},
 	{
 		method: "DELETE", path: "/sync/conflicts/{conflict_id}", id: "dismissConflict", tag: "Replicas", writes: true,
 		summary: "Dismiss a conflict",
-		note:    "Removes the conflict from the list of this replica. This cannot be undone.", answer: "Done",
+		note: "Removes the conflict from the list of this replica. If it is a contradiction, the current value stays, and every host " +
+			"removes it from its list. This cannot be undone.", answer: "Done",
 	},
 }
 

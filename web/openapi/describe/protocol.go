@@ -197,7 +197,7 @@ var syncParameters = object{
 	inQuery("sync_at", "at", false,
 		"Entry of the log. If the state is at another entry, the answer has no digest. Omitted: the current entry.", whole()),
 	inPath("hash", "SHA-256 in hexadecimal digits.", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
-	inPath("conflict_id", "ID of the conflict: writer and sequence number of the operation.", "2-17"),
+	inPath("conflict_id", "ID of the conflict: writer and sequence number of the operation, or the ID of the contradiction.", "2-17"),
 }
 
 func inQuery(key, name string, required bool, note string, schema object) member {

@@ -2,7 +2,7 @@
 // pages. All displayed facts are read from the host, and none is derived from a person's actions.
 import { type Fetch, listAll, type Schemas, v2 } from '../api/client';
 import { coalesce } from './coalesce';
-import { type Marks, marksOf, type SyncSummary } from './syncMarks';
+import { type Marks, marksOf, type Subject, type SyncSummary } from './syncMarks';
 
 /** The sync status of a host. */
 export type Status = Schemas['Copy'];
@@ -10,6 +10,8 @@ export type Status = Schemas['Copy'];
 export type Pending = Schemas['Operation'];
 /** A write that had another effect in the log than intended. */
 export type Conflict = Schemas['Conflict'];
+/** Values of one label, name, part of metadata or place whose makers did not know of each other's. */
+type Contradiction = Schemas['Contradiction'];
 
 const many = 1000; // pending operations; a longer list is not read completely at each change. It is also the most that one call lists
 const newestPage = 100; // size of the pages with the newest pending operations
@@ -25,10 +27,15 @@ function hasProgress(before: Status | undefined, now: Status): boolean {
   return wasPurged || before.cursor !== now.cursor || countPending(now) > countPending(before);
 }
 
+/** Returns the thing that a contradiction marks. A label marks its input alone, and the deletion of an input marks nothing. */
+const subjectOf = ({ field, input_id, model_id, concept_id }: Contradiction): Subject =>
+  field === 'name' ? { model_id, concept_id } : field === 'deletion' ? {} : { input_id };
+
 export abstract class Outbox {
   status = $state.raw<Status>();
   pending = $state.raw<readonly Pending[]>([]); // in the order of sending
   conflicts = $state.raw<readonly Conflict[]>([]);
+  #contradictions = $state.raw<readonly Contradiction[]>([]);
   dismissed = $state.raw<readonly Conflict[]>([]); // conflicts dismissed since the page was opened
   failure = $state.raw<unknown>(); // the failure of the last read; undefined if it succeeded
   /** The outbox calls this after progress, once it has read the pending operations again. */
@@ -51,7 +58,7 @@ export abstract class Outbox {
   abstract readonly offline: boolean;
 
   /** The marks of unconfirmed changes and of conflicts. */
-  readonly marks: Marks = $derived(marksOf(this.pending, this.conflicts));
+  readonly marks: Marks = $derived(marksOf(this.pending, [...this.conflicts, ...this.#contradictions.map(subjectOf)]));
 
   readonly syncSummary: SyncSummary = $derived.by(() => ({
     queued: this.status?.queued ?? 0,
@@ -90,9 +97,11 @@ export abstract class Outbox {
     const before = this.status;
     const all = status.queued + status.sent;
     const operations = all ? await this.#readPending(all) : [];
-    const others = status.conflicts ? await this.#listConflicts() : [];
+    const listed = status.conflicts ? await this.#listConflicts() : [];
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
-    Object.assign(this, { pending: operations, conflicts: others, failure: undefined });
+    const conflicts = listed.filter((c) => c.verdict !== 'contradiction');
+    Object.assign(this, { pending: operations, conflicts, failure: undefined });
+    this.#contradictions = listed.filter((c) => c.verdict === 'contradiction');
   }
 
   /** Returns the pending operations. If there are many, it reads only the newest at once. A later refresh reads all of them. */
@@ -126,8 +135,8 @@ export abstract class Outbox {
     return found;
   }
 
-  /** Lists the undismissed conflicts, oldest first. */
-  #listConflicts(): Promise<Conflict[]> {
+  /** Lists the undismissed conflicts, oldest first, and then the contradictions. */
+  #listConflicts(): Promise<(Conflict | Contradiction)[]> {
     return listAll(async (query) => (await this.v2.GET('/sync/conflicts', { params: { query } })).conflicts, many);
   }
 

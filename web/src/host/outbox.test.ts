@@ -112,3 +112,30 @@ test('the host answers for an input whose creation is pending, and not for other
   for (const path of paths) assert.ok(place.creates(path), path);
   for (const path of others) assert.ok(!place.creates(path), path);
 });
+
+test('a contradiction marks the thing whose value it is', async () => {
+  const place = new Place();
+  place.now = at(1, { conflicts: 5 });
+  const contradiction = (field: string, subject: object) => ({
+    verdict: 'contradiction',
+    field,
+    values: [],
+    ...subject,
+  });
+  const conflicts = [
+    { verdict: 'gone', input_id: 'a' },
+    contradiction('label', { input_id: 'b', concept_id: 'town' }),
+    contradiction('metadata', { input_id: 'c' }),
+    contradiction('name', { concept_id: 'd' }),
+    contradiction('deletion', { input_id: 'e', written: 'label', concept_id: 'town' }),
+  ];
+  place.ask = async () => Response.json({ status: { code: 10000 }, dropped: 0, conflicts });
+  await place.refresh();
+  const { inputs, concepts } = place.marks;
+  assert.deepEqual([...inputs.keys()], ['a', 'b', 'c']);
+  assert.deepEqual([...concepts.keys()], ['d']);
+  assert.deepEqual(
+    place.conflicts.map((c) => c.verdict),
+    ['gone'],
+  );
+});

@@ -155,6 +155,7 @@ func putLogDot(e *field.Encoder, x *log.Dot) {
 func putLogStamp(e *field.Encoder, x *log.Stamp) {
 	e.Fixed64(1, uint64(x.At))
 	e.Uint(2, uint64(x.Writer))
+	e.Fixed64(3, uint64(x.Made))
 }
 
 func putMark(e *field.Encoder, x *Mark, born log.Stamp) {
@@ -401,6 +402,8 @@ func getLogStamp(d *field.Decoder, x *log.Stamp) {
 			x.At = log.HLC(d.Fixed64())
 		case 2:
 			x.Writer = log.Writer(d.Uint())
+		case 3:
+			x.Made = log.HLC(d.Fixed64())
 		}
 	}
 }
