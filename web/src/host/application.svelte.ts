@@ -34,6 +34,10 @@ const thumbnail = /^\/v2\/inputs\/([^/]+)\/thumbnail$/;
 const mostEager = 500; // maximum number of pictures that the automatic replica of a demonstration downloads at once
 const patience = 2000; // ms to wait until the replica can answer or has received a write that the origin answered
 
+/** Whether the answer of a path has data with marks. The sync status and the bytes of pictures have none. */
+const hasData = (path: string): boolean =>
+  path.startsWith('/v2/') && !path.startsWith('/v2/sync/') && !/\/(thumbnail|rendition)$/.test(path);
+
 export class Application {
   readonly id: string;
   /** The host that answered last. */
@@ -80,10 +84,11 @@ export class Application {
 
   /**
    * Returns the mark of a thing. It is confirmed if the origin has answered, and no pending operation and no conflict names it. It is undefined
-   * if the origin has not answered, because nothing is known of its changes then.
+   * if the origin has not answered, or while newer operations are not listed yet, because nothing is known of its changes then.
    */
   markOf(what: Marked, key: string): MarkKind | undefined {
-    return this.marks[what].get(key) ?? (this.syncSummary.reached ? 'confirmed' : undefined);
+    const isKnown = this.syncSummary.reached && (this.outbox?.areMarksCurrent ?? true);
+    return this.marks[what].get(key) ?? (isKnown ? 'confirmed' : undefined);
   }
 
   /** Whether the replica on this device may have pending operations that it has not listed yet. */
@@ -127,7 +132,11 @@ export class Application {
    * Answers a path under /v2 or /hosted, as fetch does. If no host can, it fails with a Failure of status 0. An effect that calls it runs
    * again when its arguments change, and not when the host does.
    */
-  ask: Fetch = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
+  ask: Fetch = async (path, init) => {
+    const { answer, by } = await untrack(() => this.#ask(path, init));
+    if (by !== 'origin' && hasData(path)) this.outbox?.noteAnswer();
+    return answer;
+  };
 
   /** The calls of /v2 that change nothing. */
   readonly v2 = v2(this.ask);

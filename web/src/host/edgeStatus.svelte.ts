@@ -50,8 +50,8 @@ export class EdgeStatus extends Outbox {
     const status = await this.readStatus().catch((failure) => {
       if (failure instanceof Failure && failure.status === 401) this.close();
     });
-    if (this.#closed || !status || JSON.stringify(status) === JSON.stringify(this.status)) return;
-    await this.refresh();
+    if (this.#closed || !status) return;
+    if (this.hasUnreportedProgress || JSON.stringify(status) !== JSON.stringify(this.status)) await this.refresh();
   }
 
   protected override async readStatus(): Promise<Status | undefined> {

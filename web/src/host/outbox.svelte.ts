@@ -31,6 +31,14 @@ function hasProgress(before: Status | undefined, now: Status): boolean {
 const subjectOf = ({ field, input_id, model_id, concept_id }: Contradiction): Subject =>
   field === 'name' ? { model_id, concept_id } : field === 'deletion' ? {} : { input_id };
 
+/** Reports whether two statuses count the same operations, as far as the numbers show. */
+const hasSameOperations = (a: Status, b: Status): boolean =>
+  a.cursor === b.cursor && a.queued === b.queued && a.sent === b.sent && a.conflicts === b.conflicts;
+
+/** Reports whether lists that were read after the status `listed` have all operations that another status counts. */
+const isListed = (status: Status, listed: Status | undefined): boolean =>
+  status.queued + status.sent + status.conflicts === 0 || (listed !== undefined && hasSameOperations(status, listed));
+
 export abstract class Outbox {
   status = $state.raw<Status>();
   pending = $state.raw<readonly Pending[]>([]); // in the order of sending
@@ -41,6 +49,9 @@ export abstract class Outbox {
   /** The outbox calls this after progress, once it has read the pending operations again. */
   onprogress: () => void = () => {};
   #isUnreported = false; // progress since the last call of onprogress
+  #listedFor = $state.raw<Status>(); // the status before the last reads of the lists
+  #readAt = $state(0); // when the last read of the status began, as performance.now()
+  #answeredAt = $state(0); // when the host last answered with data, as performance.now()
   #full = 0; // earliest time of the next complete read, as performance.now()
   #later: ReturnType<typeof setTimeout> | undefined;
 
@@ -59,6 +70,15 @@ export abstract class Outbox {
 
   /** The marks of unconfirmed changes and of conflicts. */
   readonly marks: Marks = $derived(marksOf(this.pending, [...this.conflicts, ...this.#contradictions.map(subjectOf)]));
+
+  /**
+   * Whether the marks have all operations in the data that the host has answered. Otherwise a thing without a mark may have pending
+   * operations, so nothing is known to be confirmed.
+   */
+  readonly areMarksCurrent: boolean = $derived.by(() => {
+    if (!this.status) return true;
+    return this.#readAt >= this.#answeredAt && isListed(this.status, this.#listedFor);
+  });
 
   readonly syncSummary: SyncSummary = $derived.by(() => ({
     queued: this.status?.queued ?? 0,
@@ -80,28 +100,53 @@ export abstract class Outbox {
     this.status = status;
   }
 
+  /**
+   * Notes that the host has answered with data. They can have operations that are not listed yet, so the lists are read again. The next
+   * refresh reports the progress: the data have it already.
+   */
+  noteAnswer(): void {
+    this.#answeredAt = performance.now();
+    void this.#check();
+  }
+
+  /** Whether the next refresh reports progress. */
+  protected get hasUnreportedProgress(): boolean {
+    return this.#isUnreported;
+  }
+
   /** Reads the status, the pending operations and the conflicts, and reports progress. */
   refresh = coalesce(async () => {
-    try {
-      const status = await this.readStatus();
-      if (status) await this.#read(status);
-    } catch (failure) {
-      if (this.reads) this.failure = failure;
-    }
+    await this.#check();
     if (!this.#isUnreported) return;
     this.#isUnreported = false;
     this.onprogress();
   });
 
+  #check = coalesce(async () => {
+    try {
+      const startedAt = performance.now();
+      const status = await this.readStatus();
+      if (status) await this.#read(status);
+      this.#readAt = startedAt;
+    } catch (failure) {
+      if (this.reads) this.failure = failure;
+    }
+  });
+
   async #read(status: Status): Promise<void> {
     const before = this.status;
-    const all = status.queued + status.sent;
-    const operations = all ? await this.#readPending(all) : [];
-    const listed = status.conflicts ? await this.#listConflicts() : [];
+    const isRead = this.#listedFor && hasSameOperations(status, this.#listedFor);
+    if (!isRead) {
+      const all = status.queued + status.sent;
+      const pending = all ? await this.#readPending(all) : [];
+      const listed = status.conflicts ? await this.#listConflicts() : [];
+      const conflicts = listed.filter((c) => c.verdict !== 'contradiction');
+      Object.assign(this, { pending, conflicts });
+      this.#contradictions = listed.filter((c) => c.verdict === 'contradiction');
+      this.#listedFor = status;
+    }
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
-    const conflicts = listed.filter((c) => c.verdict !== 'contradiction');
-    Object.assign(this, { pending: operations, conflicts, failure: undefined });
-    this.#contradictions = listed.filter((c) => c.verdict === 'contradiction');
+    this.failure = undefined;
   }
 
   /** Returns the pending operations. If there are many, it reads only the newest at once. A later refresh reads all of them. */

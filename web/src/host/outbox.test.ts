@@ -139,3 +139,45 @@ test('a contradiction marks the thing whose value it is', async () => {
     ['gone'],
   );
 });
+
+test('nothing counts as confirmed before the lists have all operations that the status counts', async () => {
+  const place = new Place();
+  let reads = 0;
+  place.ask = async () => {
+    reads++;
+    return Response.json({
+      status: { code: 10000 },
+      operations: [{ kind: 'input_labels', input_id: 'a', state: 'queued' }],
+    });
+  };
+  place.now = at(1, { queued: 1 });
+  const report = place.reportStatus(place.now);
+  assert.ok(!place.areMarksCurrent, 'reported, not listed');
+  await report;
+  assert.ok(place.areMarksCurrent, 'listed');
+  await place.refresh();
+  assert.equal(reads, 1, 'an equal status needs no other lists');
+  place.now = at(2, { queued: 1 }); // one operation was confirmed, and there is another one
+  const next = place.reportStatus(place.now);
+  assert.ok(!place.areMarksCurrent, 'the same number of other operations');
+  await next;
+  assert.deepEqual([reads, place.areMarksCurrent], [2, true]);
+});
+
+test('nothing counts as confirmed until the lists were read after the data', async () => {
+  const place = new Place();
+  await place.refresh();
+  assert.ok(place.areMarksCurrent);
+  place.now = at(1, { queued: 1 }); // by another page
+  const notices = place.notices;
+  place.noteAnswer();
+  assert.ok(!place.areMarksCurrent);
+  await new Promise(setImmediate);
+  assert.deepEqual([place.areMarksCurrent, place.notices], [true, notices], 'a read causes no other read');
+  await place.refresh();
+  assert.equal(place.notices, notices + 1, 'the next refresh reports the progress');
+  place.now = undefined;
+  place.noteAnswer();
+  await place.refresh();
+  assert.ok(place.areMarksCurrent, 'a closed host has no data');
+});
