@@ -105,6 +105,16 @@ async function checkGridKeys(t, app) {
   await t.press('Escape');
   await t.waitUntil(() => !document.querySelector('[role=dialog]'));
   await waitForCell(t, 2, 1);
+  const label = t.page.locator('[data-cell="2"]').getByText('marsh');
+  await t.press('l');
+  await t.waitFor(t.page.getByRole('dialog'));
+  await t.type('marsh');
+  await t.press('Enter');
+  await t.waitFor(label);
+  await t.press('Escape');
+  await waitForCell(t, 2, 1);
+  await t.press('Control+z');
+  await t.waitForRemoval(label);
   await t.press('Escape');
   await waitForCell(t, 2, 0);
   await t.press('s');

@@ -12,6 +12,18 @@ import { Selection } from './selection.svelte';
 /** The time in milliseconds during which a person can undo a deletion. */
 export const undoMillis = 10_000;
 
+/** A label: present, absent, or none. */
+type LabelValue = 1 | 0 | null;
+
+const labelData = (id: string, value: LabelValue): Change['data'] => ({
+  concepts: [value === null ? { id } : { id, value }],
+});
+
+function labelIn(data: Input['data'], concept: string): LabelValue {
+  const label = data.concepts?.find(({ id }) => id === concept);
+  return label ? (label.value === 0 ? 0 : 1) : null;
+}
+
 export class BulkEdit {
   readonly app: Application;
   list: List;
@@ -20,6 +32,7 @@ export class BulkEdit {
   job = $state.raw<Job>();
   /** The ids of inputs whose deletion is still undoable. The pages show them as being deleted. */
   readonly going = new SvelteSet<string>();
+  #lastLabelling = $state.raw<{ concept: string; labels: readonly { id: string; value: LabelValue }[] }>(); // labels: before it
 
   constructor(app: Application) {
     this.app = app;
@@ -39,35 +52,60 @@ export class BulkEdit {
   }
 
   /** Labels all selected inputs with a concept as present (1) or absent (0), or removes the label (null). name: the name of the job. */
-  label(name: string, concept: string, value: 1 | 0 | null): Promise<void> {
-    const change = value === null ? { id: concept } : { id: concept, value };
-    return this.#write(name, value === null ? 'remove' : 'merge', { concepts: [change] });
+  async label(name: string, concept: string, value: LabelValue): Promise<void> {
+    const before = await this.selection.map(({ id, data }) => ({ id, value: labelIn(data, concept) }));
+    const written = new Set<string>();
+    this.#lastLabelling = undefined;
+    try {
+      const changes = before.map(({ id }) => ({ id, data: labelData(concept, value) }));
+      await this.#write(name, value === null ? 'remove' : 'merge', changes, written);
+    } finally {
+      const labels = before.filter(({ id, value: was }) => written.has(id) && was !== value);
+      if (labels.length) this.#lastLabelling = { concept, labels };
+    }
+  }
+
+  /** Whether there is a labelling to undo. */
+  get canUndoLabelling(): boolean {
+    return this.#lastLabelling !== undefined;
+  }
+
+  /** Undoes the last labelling of this page: each input gets its earlier label. name: the name of the job. */
+  async undoLabelling(name: string): Promise<void> {
+    const { concept, labels } = this.#lastLabelling ?? { concept: '', labels: [] };
+    this.#lastLabelling = undefined;
+    for (const action of ['remove', 'merge'] as const) {
+      const of = labels.filter(({ value }) => (value === null) === (action === 'remove'));
+      const changes = of.map(({ id, value }) => ({ id, data: labelData(concept, value) }));
+      if (changes.length) await this.#write(name, action, changes);
+    }
   }
 
   /** Writes metadata of all selected inputs. merge adds the members, and overwrite replaces all metadata. */
-  describe(name: string, metadata: unknown, action: 'merge' | 'overwrite'): Promise<void> {
-    return this.#write(name, action, { metadata });
+  async describe(name: string, metadata: unknown, action: 'merge' | 'overwrite'): Promise<void> {
+    await this.#write(name, action, await this.selection.map(({ id }) => ({ id, data: { metadata } })));
   }
 
   /** Sets the place of all selected inputs. at: undefined removes their places. */
-  place(name: string, at: { latitude: number; longitude: number } | undefined): Promise<void> {
-    const point = { geo_point: at ?? { latitude: 0, longitude: 0 } };
-    return this.#write(name, at ? 'overwrite' : 'remove', { geo: point });
+  async place(name: string, at: { latitude: number; longitude: number } | undefined): Promise<void> {
+    const geo = { geo_point: at ?? { latitude: 0, longitude: 0 } };
+    await this.#write(name, at ? 'overwrite' : 'remove', await this.selection.map(({ id }) => ({ id, data: { geo } })));
   }
 
-  async #write(name: string, action: 'merge' | 'remove' | 'overwrite', data: Change['data']): Promise<void> {
-    const ids = await this.selection.ids();
-    const job = new Job(name, ids.length);
+  /** Writes changes, and adds the ids of the changed inputs to `written`. */
+  async #write(
+    name: string,
+    action: 'merge' | 'remove' | 'overwrite',
+    changes: readonly Change[],
+    written = new Set<string>(),
+  ): Promise<void> {
+    const job = new Job(name, changes.length);
     this.job = job;
-    await job.run(ids, async (batch) =>
-      this.#applyChanges(
-        await patch(
-          this.app,
-          action,
-          batch.map((id): Change => ({ id, data })),
-        ),
-      ),
-    );
+    await job.run(changes, async (batch) => {
+      const items = this.#applyChanges(await patch(this.app, action, batch));
+      for (const item of items) if (isDone(item)) written.add(item.id);
+      return items;
+    });
     if (!job.failedItems.length && job.failure === undefined) this.job = undefined;
     job.check();
   }

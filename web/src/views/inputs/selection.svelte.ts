@@ -65,11 +65,15 @@ export class Selection {
   }
 
   /** Returns the ids of all selected inputs. With `all`, it reads the complete list. */
-  async ids(): Promise<string[]> {
-    if (!this.all) return [...this.#picked.keys()];
-    const ids: string[] = [];
-    for await (const { id } of this.list.between(0, this.list.total ?? 0)) if (!this.#without.has(id)) ids.push(id);
-    return ids;
+  ids = (): Promise<string[]> => this.map(({ id }) => id);
+
+  /** Returns a value of each selected input. With `all`, it reads the complete list. */
+  async map<T>(read: (input: Input) => T): Promise<T[]> {
+    if (!this.all) return this.inputs.map(read);
+    const values: T[] = [];
+    for await (const input of this.list.between(0, this.list.total ?? 0))
+      if (!this.#without.has(input.id)) values.push(read(input));
+    return values;
   }
 
   #setSelected(input: Input, isSelected: boolean): void {
