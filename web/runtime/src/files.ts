@@ -189,7 +189,7 @@ export class PrivateFiles implements StoreFiles {
     const h = this.#handle(file);
     for (let n = 0; n < p.length; ) {
       const count = h.read(p.subarray(n), { at: offset + n });
-      if (count <= 0) short(file);
+      if (!isCount(count, p.length - n)) short(file);
       n += count;
     }
   }
@@ -247,10 +247,16 @@ class PrivateFolder implements Folder {
   }
 }
 
+/**
+ * Reports whether a result is a number of bytes. Instead of throwing, a handle of Chromium in a private window returns its error code as an
+ * unsigned number: 4294967288 means that the quota is exceeded.
+ */
+const isCount = (result: number, most: number): boolean => result > 0 && result <= most;
+
 function put(h: Handle, offset: number, p: Uint8Array): void {
   for (let n = 0; n < p.length; ) {
     const written = h.write(p.subarray(n), { at: offset + n });
-    if (written <= 0) throw new StoreError(storeCodes.full, 'the device takes no more');
+    if (!isCount(written, p.length - n)) throw new StoreError(storeCodes.full, 'the device takes no more');
     n += written;
   }
 }
