@@ -112,8 +112,9 @@ const quiet = [
 ];
 
 /**
- * A browser with a separate profile. The profile exists until `forget`, also after the browser has ended. A request to an origin other than
- * the pages' is a fault, unless `isAllowed` accepts its URL.
+ * A browser with a separate profile. The profile exists until `forget`, also after the browser has ended. If `isPrivate` is set, the pages
+ * are in a private window, whose files end with it. A request to an origin other than the pages' is a fault, unless `isAllowed` accepts its
+ * URL.
  */
 export class Browser {
   static async start(
@@ -121,6 +122,7 @@ export class Browser {
     {
       profile = mkdtempSync(join(tmpdir(), 'runtime-browser-')),
       args = [],
+      isPrivate = false,
       console: onLine,
       isAllowed = () => false,
     } = {},
@@ -130,11 +132,11 @@ export class Browser {
     process.on('exit', () => b.forget()); // also after a failed test
     b.origin = origin;
     b.faults = [];
-    b.context = await chromium.launchPersistentContext(profile, {
-      executablePath: CHROMIUM,
-      args: [...quiet, ...args],
-      baseURL: origin,
-    });
+    const options = { executablePath: CHROMIUM, args: [...quiet, ...args] };
+    if (isPrivate) {
+      b.process = await chromium.launch(options);
+      b.context = await b.process.newContext({ baseURL: origin });
+    } else b.context = await chromium.launchPersistentContext(profile, { ...options, baseURL: origin });
     b.context.setDefaultTimeout(120_000);
     b.context.on('request', (request) => {
       const url = new URL(request.url());
@@ -156,6 +158,7 @@ export class Browser {
 
   async close() {
     await this.context.close();
+    await this.process?.close();
     same(this.faults, [], 'faults');
   }
 
