@@ -145,6 +145,31 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestDroppedWrites puts pictures into files that drop writes past a quota and report success. Each acknowledged picture can be read after
+// the files were opened again.
+func TestDroppedWrites(t *testing.T) {
+	for quota := range 4000 {
+		d := journaltest.NewDisk()
+		d.DropWrites()
+		f := openFolder(t, mustOpen(t, d))
+		d.SetQuota(d.Total() + quota)
+		var kept []blob.Hash
+		for n := range 10 {
+			h, err := f.Put(t.Context(), strings.NewReader(strings.Repeat(fmt.Sprint("picture ", n, " "), 40)), blob.Hash{})
+			if err != nil {
+				break
+			}
+			kept = append(kept, h)
+		}
+		reopened := openFolder(t, mustOpen(t, d.At(d.Ops(), 0)))
+		for _, h := range kept {
+			if _, err := reopened.Get(t.Context(), h); err != nil {
+				t.Fatalf("quota %d: a picture of %d that were acknowledged is gone: %v", quota, len(kept), err)
+			}
+		}
+	}
+}
+
 // step is one change in a script.
 type step struct {
 	op       string

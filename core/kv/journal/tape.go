@@ -130,9 +130,22 @@ func (t *tape) rewind(end int64, chain uint32) error {
 	return t.files.Sync(t.file)
 }
 
+// settle makes all written bytes durable. It also compares the size of the file: files of browsers can report success for a write that
+// they drop.
+func (t *tape) settle() error {
+	if err := t.files.Sync(t.file); err != nil {
+		return err
+	}
+	size, err := t.files.Size(t.file)
+	if err == nil && size < t.written {
+		err = fmt.Errorf("the file has %d of %d bytes that were written", size, t.written)
+	}
+	return err
+}
+
 // sync makes all frames in the file durable, and writes a mark.
 func (t *tape) sync() error {
-	if err := t.files.Sync(t.file); err != nil {
+	if err := t.settle(); err != nil {
 		return err
 	}
 	t.durable = t.written
@@ -149,7 +162,7 @@ func (t *tape) seal(magic [8]byte) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	if err := t.files.Sync(t.file); err != nil {
+	if err := t.settle(); err != nil {
 		return err
 	}
 	var h [sealedBytes]byte

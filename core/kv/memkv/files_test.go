@@ -287,6 +287,34 @@ func TestFilesFull(t *testing.T) {
 	}
 }
 
+// TestFilesDropWrites runs sessions in files that drop writes past a quota and report success. The store acknowledges no batch that the
+// files do not have, and opens again.
+func TestFilesDropWrites(t *testing.T) {
+	for seed := range testkit.Seeds(t, 50, 1000) {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		session := kvtest.NewSession(seed, 40, []int{60, 3000, 200_000}[seed%3])
+		d := journaltest.NewDisk()
+		d.DropWrites()
+		store, err := openInFiles(d, []int64{always, 1000}[seed%2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p kvtest.Progress
+		for d.SetQuota(d.Total() + rng.IntN(100_000)); err == nil && int(p.Given.Load()) < session.Len(); {
+			err = session.Run(store, int(p.Given.Load()), &p)
+		}
+		for name, after := range map[string]*journaltest.Disk{"killed": d.At(d.Ops(), 0), "power lost": d.Crash(50, rng)} {
+			reopened, failed := openInFiles(after, 0)
+			if failed == nil {
+				_, failed = session.Check(reopened, p.Durable.Load(), p.Given.Load())
+			}
+			if failed != nil {
+				t.Fatalf("seed %d: after %v at batch %d, %s: %v", seed, err, p.Given.Load(), name, failed)
+			}
+		}
+	}
+}
+
 // TestFilesReserve fills files that have a reserve. Small batches are taken then, as those of deletions are, and Room refuses all others
 // until there is space. The files open again, also where the reserve is left in them.
 func TestFilesReserve(t *testing.T) {
