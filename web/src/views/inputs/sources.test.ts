@@ -29,6 +29,7 @@ test('pictures are recognised by their content, and each other file is reported 
     file('a/@eaDir/1.jpg/SYNOPHOTO_THUMB_XL.jpg', picture()),
     file('a/1.jpg.json', '{}'),
     file('a/BMW service history.txt', 'BMW 320d, oil in March'),
+    file('a/links.txt', 'https://x/1.jpg'),
     file('.chosen.gif', picture()),
     file('.folder/2.gif', picture()),
     { path: 'a/locked', failure: new DOMException('not allowed', 'NotReadableError') },
@@ -44,6 +45,7 @@ test('pictures are recognised by their content, and each other file is reported 
     { name: 'a/@eaDir/1.jpg/SYNOPHOTO_THUMB_XL.jpg', leftOut: 'thumbnails' },
     { name: 'a/1.jpg.json', leftOut: 'sidecars' },
     { name: 'a/BMW service history.txt', leftOut: 'unknown' },
+    { name: 'a/links.txt', leftOut: 'unknown' },
     { name: '.chosen.gif', file: '.chosen.gif', bytes: 6 },
     { name: '.folder/2.gif', file: '.folder/2.gif', bytes: 6 },
     { name: 'a/locked', unread: { why: 'not allowed' } },
@@ -206,11 +208,12 @@ test('an archive is read like a folder, and a text is read as URLs', async () =>
     { path: 'all.zip', file: new File([packed], 'all.zip') },
     file('bad.zip', 'no zip'),
     file('3.gif', picture()),
+    file('chosen.txt', 'https://x/3.jpg\n# not this\nhttps://x/4.jpg'),
   );
   assert.deepEqual(result.map(plain), [
     { name: 'bad.zip', unread: 'damaged' },
-    { name: 'https://x/1.jpg', url: 'https://x/1.jpg' },
-    { name: 'https://x/2.jpg', url: 'https://x/2.jpg' },
+    { name: 'https://x/3.jpg', url: 'https://x/3.jpg' },
+    { name: 'https://x/4.jpg', url: 'https://x/4.jpg' },
     { name: 'p/1.jpg', file: 'p/1.jpg', bytes: 6 },
     { name: 'p/1.jpg', file: 'p/1.jpg', bytes: 11 },
     { name: 'p/2.bin', leftOut: 'unknown' },
@@ -218,6 +221,7 @@ test('an archive is read like a folder, and a text is read as URLs', async () =>
     { name: 'p/secret.jpg', unread: 'encrypted' },
     { name: 'p/damaged.jpg', unread: 'damaged' },
     { name: '__MACOSX/p/1.jpg', leftOut: 'system' },
+    { name: 'urls.txt', leftOut: 'unknown' },
     { name: '3.gif', file: '3.gif', bytes: 6 },
   ]);
 });

@@ -112,9 +112,10 @@ async function sourceOfFile(found: FoundFile): Promise<Source> {
   }
 }
 
-/** Reports whether a text file is a list. A text without a URL in its first line is not. */
+/** Reports whether a text file is a list. A text is a list if a person has chosen the file itself, and its first line is a URL. */
 async function isList(found: FoundFile): Promise<boolean> {
   if (!/\.txt$/i.test(found.path)) return true;
+  if (found.packed || found.path.includes('/')) return false;
   const start = new TextDecoder().decode(await startOf(found).catch(() => new Uint8Array()));
   const [first] = start.split(/\r?\n/).filter((line) => line.trim() && !line.startsWith('#'));
   return /^\ufeff?\s*https?:\/\//i.test(first ?? '');
