@@ -75,6 +75,11 @@ export class Adding {
     return this.#running > 0 || this.gathering > 0;
   }
 
+  /** Whether pictures wait or are being sent. */
+  get isUnfinished(): boolean {
+    return this.busy || this.counts.waiting > 0;
+  }
+
   get done(): number {
     return this.counts.stored + this.counts.skipped + this.counts.failed;
   }
@@ -414,5 +419,14 @@ function withFile(metadata: unknown, file: string): unknown {
   return new TextEncoder().encode(JSON.stringify(all)).length > maxMetadataBytes ? metadata : all;
 }
 
-/** Returns the addition to an application. It exists as long as the pages are open. */
-export const adding = memoByKey((app: Application) => new Adding(app));
+/**
+ * Returns the addition to an application. It exists as long as the pages are open. Its waiting pictures exist in this page only, so the
+ * browser asks before the page is left.
+ */
+export const adding = memoByKey((app: Application) => {
+  const work = new Adding(app);
+  addEventListener('beforeunload', (event) => {
+    if (work.isUnfinished) event.preventDefault();
+  });
+  return work;
+});

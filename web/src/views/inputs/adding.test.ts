@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Application } from '../../host/application.svelte';
 import '../../api/blobs.testkit';
 import { v2 } from '../../api/client';
-import { Adding } from './adding.svelte';
+import { Adding, adding } from './adding.svelte';
 import type { Source } from './sources';
 
 const answer = (body: object) => Response.json({ status: { code: 10000 }, ...body });
@@ -164,4 +164,27 @@ test('files that are left out are counted by reason, and unreadable ones fail', 
   ]);
   assert.deepEqual({ ...adding.leftOut }, { hidden: 2, unknown: 1 });
   assert.deepEqual([adding.counts.failed, adding.counts.stored], [1, 1]);
+});
+
+test('the browser asks before the page is left while pictures wait', async () => {
+  const listeners: ((event: { preventDefault(): void }) => void)[] = [];
+  const add = (_: string, listener: (typeof listeners)[number]) => listeners.push(listener);
+  Object.defineProperty(globalThis, 'addEventListener', { configurable: true, value: add });
+  const asks = () => {
+    let isPrevented = false;
+    for (const listener of listeners) listener({ preventDefault: () => (isPrevented = true) });
+    return isPrevented;
+  };
+  const app = applicationOf();
+  const work = adding(app as unknown as Application);
+  assert.ok(!asks(), 'nothing was added');
+  work.pause();
+  const taken = work.take([{ name: 'new.jpg', blob: new Blob(['a picture']) } as Source]);
+  assert.ok(asks(), 'sources are being opened');
+  await taken;
+  assert.ok(asks(), 'a picture waits');
+  work.resume();
+  while (!work.done) await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  assert.ok(!asks(), 'all pictures were added');
 });
