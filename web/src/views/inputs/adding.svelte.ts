@@ -15,6 +15,7 @@ import type { Source } from './sources';
 
 const together = 16; // maximum pictures of one call; few, so that progress is visible soon
 const mostBytes = 24_000_000; // maximum bytes of one call
+const [leastRetryMillis, mostRetryMillis] = [1000, 15_000]; // times to wait after failures
 const lanes = 2; // parallel calls: the page reads pictures for one while the host analyses those of the other
 
 export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
@@ -52,7 +53,7 @@ export class Adding {
   places = $state(0); // number of pictures with their place in the file
   usePlaces = $state(false);
   paused = $state(false);
-  failure = $state.raw<unknown>(); // the failure that paused the addition
+  failure = $state.raw<unknown>(); // the failure for which the addition waits
   gathering = $state(0); // sources that are still being opened
   leftOut = $state<Partial<Record<Reason, number>>>({}); // numbers of files that were left out on purpose
   otherIds = $state(0); // number of stored pictures with another ID
@@ -62,6 +63,8 @@ export class Adding {
   #spent = 0; // milliseconds of work before the last pause
   #now = $state(0);
   #done = $state(0); // number of entries finished in that time
+  #retryMillis = leastRetryMillis;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined; // while the addition waits after a failure
   #twinSearch: Promise<void> = Promise.resolve();
   #stored: Map<string, string> | undefined; // hashes of the inputs of the application, by ID; undefined: not listed
   #listing: Promise<Map<string, string>> | undefined;
@@ -97,7 +100,7 @@ export class Adding {
   /** Adds sources to the queue and starts to send them while further sources are still being read. */
   async take(brought: AsyncIterable<Source> | Iterable<Source>): Promise<void> {
     if (!this.busy && this.done === this.entries.length) this.clear();
-    if (!this.paused) this.failure = undefined;
+    if (!this.#stands) this.failure = undefined;
     this.gathering++;
     let batch: Entry[] = [];
     const flush = () => {
@@ -130,11 +133,29 @@ export class Adding {
 
   pause = (): void => {
     this.paused = true;
+    this.#endWait();
   };
   resume = (): void => {
     [this.paused, this.failure] = [false, undefined];
+    this.#endWait();
     this.#run();
   };
+
+  /** Tries again after a time that doubles with each failure. Nobody needs to press a button once the host answers again. */
+  #wait(failure: unknown): void {
+    this.failure = failure;
+    if (this.paused || this.#retryTimer !== undefined) return;
+    this.#retryTimer = setTimeout(() => {
+      this.#endWait();
+      this.#run();
+    }, this.#retryMillis);
+    this.#retryMillis = Math.min(2 * this.#retryMillis, mostRetryMillis);
+  }
+
+  #endWait(): void {
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = undefined;
+  }
 
   /** Removes the waiting entries. */
   cancel = (): void => {
@@ -146,6 +167,7 @@ export class Adding {
       return false;
     });
     [this.paused, this.failure] = [false, undefined];
+    this.#endWait();
   };
 
   /** Removes the finished entries from the list. */
@@ -186,8 +208,13 @@ export class Adding {
     }
   }
 
+  /** Whether a person has paused the addition, or it waits after a failure. */
+  get #stands(): boolean {
+    return this.paused || this.#retryTimer !== undefined;
+  }
+
   #run(): void {
-    while (this.#running < lanes && this.#queue.length > 0 && !this.paused) {
+    while (this.#running < lanes && this.#queue.length > 0 && !this.#stands) {
       if (!this.#running++) this.#startedAt = this.#now = performance.now();
       void this.#lane().finally(() => {
         if (!--this.#running) this.#spent += performance.now() - this.#startedAt;
@@ -197,7 +224,7 @@ export class Adding {
 
   async #lane(): Promise<void> {
     for (;;) {
-      const batch = this.paused ? [] : this.#next();
+      const batch = this.#stands ? [] : this.#next();
       if (!batch.length) return;
       for (const entry of batch) this.#move(entry, 'reading');
       await this.#send(batch);
@@ -227,6 +254,7 @@ export class Adding {
     if (!sent.length) return;
     try {
       const items = await add(this.app, bodies);
+      [this.failure, this.#retryMillis] = [undefined, leastRetryMillis];
       for (const [i, entry] of sent.entries()) if (items[i]) await this.#settle(entry, items[i]);
       this.#done += items.length;
       this.#seek(sent);
@@ -242,10 +270,10 @@ export class Adding {
         for (const entry of sent) this.#fail(entry, { code, description, details });
         return;
       }
-      // The server did not answer or had an error. The entries wait again, and the person can resume.
+      // The host did not answer, had an error, or refuses the credential. The entries wait again.
       for (const entry of sent) this.#move(entry, 'waiting');
       this.#queue.unshift(...sent);
-      [this.paused, this.failure] = [true, failure];
+      this.#wait(failure);
     }
   }
 

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Application } from '../../host/application.svelte';
 import '../../api/blobs.testkit';
 import { v2 } from '../../api/client';
+import { Failure } from '../../api/console';
 import { Adding, adding } from './adding.svelte';
 import type { Source } from './sources';
 
@@ -164,6 +165,33 @@ test('files that are left out are counted by reason, and unreadable ones fail', 
   ]);
   assert.deepEqual({ ...adding.leftOut }, { hidden: 2, unknown: 1 });
   assert.deepEqual([adding.counts.failed, adding.counts.stored], [1, 1]);
+});
+
+test('an addition continues by itself after the host did not answer, and shows the reason meanwhile', async (t) => {
+  const app = applicationOf();
+  const { write } = app;
+  const failure = new Failure(0);
+  let calls = 0;
+  app.write = v2(async () => {
+    calls++;
+    throw failure;
+  });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const work = new Adding(app as unknown as Application);
+  await work.take([{ name: 'new.jpg', blob: new Blob(['a picture']) } as Source]);
+  const settle = async (isSettled: () => boolean) => {
+    while (!isSettled()) await new Promise(setImmediate);
+  };
+  await settle(() => work.failure === failure && !work.busy);
+  assert.deepEqual([calls, work.counts.waiting, work.paused], [1, 1, false]);
+  t.mock.timers.tick(1000);
+  await settle(() => calls === 2 && !work.busy);
+  t.mock.timers.tick(1999);
+  assert.equal(work.busy, false, 'the second wait is longer');
+  app.write = write;
+  t.mock.timers.tick(1);
+  await settle(() => work.done === 1);
+  assert.deepEqual([work.counts.stored, work.failure], [1, undefined]);
 });
 
 test('the browser asks before the page is left while pictures wait', async () => {
