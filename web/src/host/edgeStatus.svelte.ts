@@ -5,6 +5,7 @@ import { m } from '../i18n/shared';
 import { Outbox, type Status } from './outbox.svelte';
 
 const pause = 2000; // ms between two reads of the status while the page is visible
+const maxPause = 30_000; // ms, reached while the edge does not answer
 
 export class EdgeStatus extends Outbox {
   readonly ask: Fetch;
@@ -13,6 +14,7 @@ export class EdgeStatus extends Outbox {
   /** The failure that reports that the key lacks the permission to read the sync status; undefined if it has it. */
   readFailure = $state.raw<Failure>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #pause = pause;
   #closed = false;
 
   constructor(ask: Fetch, onprogress: () => void) {
@@ -32,10 +34,11 @@ export class EdgeStatus extends Outbox {
           : '';
   }
 
-  /** Polls the status until the edge has none to report. */
+  /** Polls the status until the edge has none to report, ever less often while the edge does not answer. */
   async start(): Promise<void> {
-    await this.#poll();
-    if (!this.#closed && !this.isLocal && !this.readFailure) this.#timer = setTimeout(() => void this.start(), pause);
+    this.#pause = (await this.#poll()) ? pause : Math.min(2 * this.#pause, maxPause);
+    if (!this.#closed && !this.isLocal && !this.readFailure)
+      this.#timer = setTimeout(() => void this.start(), this.#pause);
   }
 
   close(): void {
@@ -44,14 +47,15 @@ export class EdgeStatus extends Outbox {
     this.cancelReads();
   }
 
-  /** Reads the status. If it has changed, it also reads the pending operations. */
-  async #poll(): Promise<void> {
-    if (document.visibilityState === 'hidden') return;
+  /** Reads the status, and reports whether the edge answered. If the status has changed, it also reads the pending operations. */
+  async #poll(): Promise<boolean> {
+    if (document.visibilityState === 'hidden') return true;
     const status = await this.readStatus().catch((failure) => {
       if (failure instanceof Failure && failure.status === 401) this.close();
     });
-    if (this.#closed || !status) return;
+    if (this.#closed || !status) return false;
     if (this.hasUnreportedProgress || JSON.stringify(status) !== JSON.stringify(this.status)) await this.refresh();
+    return true;
   }
 
   protected override async readStatus(): Promise<Status | undefined> {
