@@ -46,7 +46,9 @@ with --data, without the server.
 
 Local changes are durable at once. A change is queued until the server receives it, and confirmed
 once it comes back in the server's log. Conflicts (for example, the input was deleted meanwhile)
-are listed with their content until you pass --dismiss.
+are listed with their content until you pass --dismiss. Contradictions (for example, two people
+labelled a picture differently without knowing of each other) are listed until somebody decides,
+on the Sync page or by PATCH /v2/sync/conflicts/ID.
 
 --once (default) exits when both sides are in sync. --watch keeps syncing until stopped and
 reconnects automatically. An interrupted run resumes the next time.
@@ -206,6 +208,11 @@ func (s *syncer) open(ctx context.Context) error {
 	if s.oldConflicts, err = s.partition.CountConflicts(); err != nil {
 		return err
 	}
+	h, err := s.partition.Header()
+	if err != nil {
+		return err
+	}
+	s.oldConflicts += int(h.Contradictions)
 	s.local = make(chan struct{}, 1)
 	o.Machine, o.Local = s.machine, s.local
 	s.link, err = synclink.New(o)

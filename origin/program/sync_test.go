@@ -3,6 +3,7 @@ package program
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -96,6 +97,44 @@ func TestSyncOfReplica(t *testing.T) {
 	}
 	if o := runSyncCommand(t, server.ExitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
 		t.Errorf("a sync with nothing to do: %+v", o)
+	}
+}
+
+// TestSyncListsContradictions labels a picture at the origin and in a folder without contact. The next sync lists both labels and ends with
+// ExitPartial, later ones list them until somebody decides, and --dismiss decides nothing.
+func TestSyncListsContradictions(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	client := own(t)
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	_, sent := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300)))
+	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
+	runSyncCommand(t, server.ExitOK, append(to, "--app", apps[0].ID)...)
+	label := func(value int) string {
+		return fmt.Sprintf(`{"action":"merge","inputs":[{"id":%q,"data":{"concepts":[{"id":"town","value":%d}]}}]}`, sent.Inputs[0].ID, value)
+	}
+	if code, _ := callInputs(t, client, "PATCH", base+"/v2/inputs", json.RawMessage(label(1))); code != 200 {
+		t.Fatalf("PATCH at the origin = %d", code)
+	}
+	if code, answer := inCopy(t, folder, "PATCH", "/v2/inputs", label(0)); code != 200 {
+		t.Fatalf("PATCH in the folder = %d %s", code, answer)
+	}
+	o := runSyncCommand(t, server.ExitPartial, to...)
+	if len(o.Conflicts) != 1 || o.Conflicts[0].Field != "label" || strings.Count(string(o.Conflicts[0].Values), `"value"`) != 2 {
+		t.Errorf("the sync lists %+v, want both labels", o.Conflicts)
+	}
+	if o = runSyncCommand(t, server.ExitOK, append(to, "--dismiss")...); len(o.Conflicts) != 1 || o.Pending != 0 {
+		t.Errorf("the next sync: %+v, want the same contradiction and nothing pending", o)
+	}
+	if _, out, errs := runCode(t, append([]string{"sync", "--timeout", "10s"}, to...)...); !strings.Contains(out+errs, "label of input") {
+		t.Errorf("the sync prints %q and %q", out, errs)
+	}
+	inCopy(t, folder, "DELETE", "/v2/sync/conflicts/"+o.Conflicts[0].ID, "")
+	if o = runSyncCommand(t, server.ExitOK, to...); len(o.Conflicts) != 0 {
+		t.Errorf("after the decision the sync lists %+v", o.Conflicts)
 	}
 }
 
@@ -200,7 +239,7 @@ func TestSyncReportsConflicts(t *testing.T) {
 	if o := runSyncCommand(t, server.ExitOK, to...); len(o.Conflicts) != 0 {
 		t.Errorf("after they were dismissed: %+v", o)
 	}
-	for _, path := range []string{"status", "outbox", "conflicts"} {
+	for _, path := range []string{"status", "outbox"} {
 		code, kind, answer := get(t, client, base+"/v2/sync/"+path)
 		if code != 404 || kind != "application/json; charset=UTF-8" || !strings.Contains(string(answer), "is not a replica") {
 			t.Errorf("%s at the origin: %d %s %s", path, code, kind, answer)

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,10 +81,13 @@ func (s *syncer) conflicts(ctx context.Context) (all []conflict, err error) {
 	return all, err
 }
 
-// dismiss deletes the listed conflicts from the replica's list.
+// dismiss deletes the listed conflicts from the replica's list. Contradictions stay, because their deletion decides for everybody.
 func (s *syncer) dismiss(ctx context.Context, list []conflict) error {
 	replica := cli.LocalSession(s.node, s.app.String())
 	for i := range list {
+		if list[i].contradicts() {
+			continue
+		}
 		if err := cli.SendRequest(ctx, replica, "DELETE", "/v2/sync/conflicts/"+list[i].ID, nil, nil); err != nil {
 			return err
 		}
@@ -106,33 +110,40 @@ type outcome struct {
 	Conflicts []conflict `json:"conflicts"`
 }
 
-// conflict is a change that the log did not accept as intended, in the API's form.
+// conflict is a change that the log did not accept as intended, or a contradiction, in the API's form.
 type conflict struct {
 	ID       string          `json:"id"`
-	Writer   string          `json:"writer"`
-	Seq      uint64          `json:"seq"`
-	At       string          `json:"at"`
+	Writer   string          `json:"writer,omitempty"`
+	Seq      uint64          `json:"seq,omitempty"`
+	At       string          `json:"at,omitempty"`
 	By       string          `json:"by,omitempty"`
-	Kind     string          `json:"kind"`
+	Kind     string          `json:"kind,omitempty"`
+	Field    string          `json:"field,omitempty"` // of a contradiction
 	Input    string          `json:"input_id,omitempty"`
 	Concept  string          `json:"concept_id,omitempty"`
 	Model    string          `json:"model_id,omitempty"`
 	Version  string          `json:"version_id,omitempty"`
 	Workflow string          `json:"workflow_id,omitempty"`
-	Content  json.RawMessage `json:"content"`
+	Path     []string        `json:"path,omitempty"`
+	Content  json.RawMessage `json:"content,omitempty"`
+	Values   json.RawMessage `json:"values,omitempty"` // of a contradiction
 	Verdict  string          `json:"verdict"`
 	Reason   string          `json:"reason"`
-	Position uint64          `json:"position"`
+	Position uint64          `json:"position,omitempty"`
 }
+
+// contradicts reports whether it is a contradiction, which a person decides with a page or a call.
+func (c *conflict) contradicts() bool { return c.Verdict == "contradiction" }
 
 // about returns a description of the operation and its subject.
 func (c *conflict) about() string {
+	kind := cmp.Or(c.Kind, c.Field)
 	for _, x := range [][2]string{{"input", c.Input}, {"concept", c.Concept}, {"model", c.Model}, {"workflow", c.Workflow}} {
 		if x[1] != "" {
-			return c.Kind + " of " + x[0] + " " + server.Printable(x[1])
+			return kind + " of " + x[0] + " " + server.Printable(x[1])
 		}
 	}
-	return c.Kind
+	return kind
 }
 
 // printResult prints the result of the sync.
@@ -164,7 +175,11 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 		_, err = fmt.Fprintf(w, "%d entries pulled, %d changes confirmed, %d pending, %d pictures uploaded, %d downloaded\n", o.Pulled, o.Confirmed, o.Pending, o.Sent, o.Got)
 	}
 	for _, c := range o.Conflicts {
-		if !s.f.asJSON {
+		switch {
+		case s.f.asJSON:
+		case c.contradicts():
+			fmt.Fprintf(s.out, "contradiction: %s (%s): %s Values: %s\n", c.ID, c.about(), server.Printable(c.Reason), server.Printable(string(c.Values)))
+		default:
 			fmt.Fprintf(s.out, "conflict: change %s (%s): %s Content: %s\n", c.ID, c.about(), server.Printable(c.Reason), server.Printable(string(c.Content)))
 		}
 	}
