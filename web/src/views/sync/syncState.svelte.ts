@@ -66,8 +66,11 @@ export abstract class SyncState {
   /** Returns the name of an operation's subject. */
   nameOf(o: Operation): string {
     const id = o.input_id ?? o.model_id ?? o.concept_id ?? '';
-    return this.#names.get(id) ?? o.content.name ?? id;
+    return this.nameOfId(id) ?? o.content.name ?? id;
   }
+
+  /** Returns the name of an item; undefined if it was never displayed. */
+  nameOfId = (id: string): string | undefined => this.#names.get(id);
 
   /** Reads everything that is shown. Pending operations are read after their subjects, so that nothing new looks confirmed. */
   refresh = coalesce(async () => {
