@@ -7,9 +7,10 @@ import { root } from './root.ts';
 
 /**
  * The maximum size in bytes of the compressed module that `make build` writes. A release compresses it by a further seventh. The headers of
- * HEIC, AVIF, JPEG XL and camera raw and the planes of their decoders took 54 kB. The dates and places of files took 25 kB.
+ * HEIC, AVIF, JPEG XL and camera raw and the planes of their decoders took 54 kB. The dates and places of files took 25 kB,
+ * contradictions 31 kB.
  */
-const maxSize = 2_580_000;
+const maxSize = 2_600_000;
 
 test('the module is small', () => {
   const module = readFileSync(join(root, 'wasm', 'dist', 'guest.wasm'));
