@@ -48,7 +48,7 @@ func (f *Fold) meet(name string, x meeting) error {
 		c.Register, c.Name, c.Seq, c.Values = x.register, name, f.e.Seq, []catalog.SetValue{x.serving}
 	}
 	x.set.At, x.set.By = f.stamp, f.e.Op.By
-	c.Values = slices.DeleteFunc(slices.Clone(c.Values), func(v catalog.SetValue) bool {
+	c.Values = slices.DeleteFunc(c.Values, func(v catalog.SetValue) bool {
 		return v.At.Writer == f.stamp.Writer || x.seen.Has(v.At)
 	})
 	c.Values = append(c.Values, x.set)
@@ -189,12 +189,12 @@ func placeRegister(in *catalog.Input) catalog.Register {
 	return catalog.Register{Kind: catalog.PlaceRegister, Dot: in.Dot}
 }
 
-// dismissDeletion ends the record of a deletion: the caller who deletes the input again has seen the record. It reports whether there was one.
-func (f *Fold) dismissDeletion(input log.Dot) (bool, error) {
-	if f.h.Contradictions == 0 || !f.inForce(RulesOfContradictions) {
+// forget drops the record of a register, and reports whether there was one.
+func (f *Fold) forget(g catalog.Register) (bool, error) {
+	if f.h.Contradictions == 0 {
 		return false, nil
 	}
-	c, err := f.w.Contradiction(catalog.Register{Kind: catalog.DeletionRegister, Dot: input})
+	c, err := f.w.Contradiction(g)
 	if err != nil || len(c.Values) == 0 {
 		return false, err
 	}
@@ -222,18 +222,6 @@ func ofName(g catalog.Register, id, serving string, at log.Stamp, name string, s
 		x.serving = catalog.SetValue{At: at, Name: serving}
 	}
 	return []meeting{x}
-}
-
-// forgetName drops the record of the name of a deleted concept.
-func (f *Fold) forgetName(g catalog.Register) error {
-	if f.h.Contradictions == 0 {
-		return nil
-	}
-	c, err := f.w.Contradiction(g)
-	if err == nil && len(c.Values) > 0 {
-		f.w.DeleteContradiction(&f.h, &c)
-	}
-	return err
 }
 
 // forgetDead drops the records of inputs and models that no longer live, after all were deleted at once. Those of deletions stay.

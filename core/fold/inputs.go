@@ -386,7 +386,8 @@ func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
 func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
 	in, err := f.live(b.Input)
 	if err != nil {
-		if dismissed, failed := f.dismissDeletion(b.Input); dismissed || failed != nil {
+		// The caller who deletes the input again has seen the record of its deletion.
+		if dismissed, failed := f.forget(catalog.Register{Kind: catalog.DeletionRegister, Dot: b.Input}); dismissed || failed != nil {
 			return Verdict{Code: OK, Dot: b.Input}, failed
 		}
 		return f.deleteMissing(b.Input, err)

@@ -93,7 +93,8 @@ func (f *Fold) conceptDelete(b *log.ConceptDelete) (Verdict, error) {
 	}
 	f.w.DeleteConcept(&c)
 	delete(f.concepts, b.ID)
-	return v, f.forgetName(conceptName(c.ID))
+	_, err = f.forget(conceptName(c.ID))
+	return v, err
 }
 
 // model returns a live model without what the horizon has collected.

@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// History lists the operations that created and changed an input, by their stamps, newest first. They come from the log, and at a replica also from its
-// local operations. If some are missing, the stamps in the input's record replace them. For a deleted input the
-// answer has only the author and the time of its deletion, if known.
+// History lists the operations that created and changed an input, by their stamps, newest first. They come from the log, and at a replica
+// also from its local operations. If some are missing, the stamps in the input's record replace them. For a deleted input the answer has only
+// the author and the time of its deletion, if known.
 func History(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
@@ -120,8 +120,9 @@ func (h *history) collect(in *catalog.Input) (complete bool, err error) {
 	})
 	h.lost = map[log.Stamp]int{}
 	err = h.writer.View.ContradictionsOf(in.Dot, func(c catalog.Contradiction) bool {
+		serves := c.Serves()
 		for i, v := range c.Values {
-			if i != c.Serves() {
+			if i != serves {
 				h.lost[log.Stamp{At: v.At.MadeAt(), Writer: v.At.Writer}]++
 			}
 		}

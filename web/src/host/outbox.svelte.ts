@@ -143,7 +143,7 @@ export abstract class Outbox {
       const conflicts = listed.filter((c) => c.verdict !== 'contradiction');
       Object.assign(this, { pending, conflicts });
       this.#contradictions = listed.filter((c) => c.verdict === 'contradiction');
-      this.#listedFor = status;
+      this.#listedFor = this.#later ? undefined : status; // if only the newest were read, the later refresh reads all
     }
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
     this.failure = undefined;
