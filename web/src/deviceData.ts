@@ -1,5 +1,5 @@
-// The data of an account on this device: offline copies, the pictures of the page Look, saved searches and dropped pictures. The stored
-// program of the pages is nobody's.
+// The data of an account on this device: offline copies, the pictures of the page Look, pictures that wait to be added, saved searches and
+// dropped pictures. The stored program of the pages is nobody's.
 
 import * as api from './api/console';
 import { readChoice, saveChoice } from './browser/storage';
@@ -7,6 +7,7 @@ import { droppedPictures } from './clauses/pictures';
 import { closeApplications } from './host/application.svelte';
 import { runtime } from './host/device.svelte';
 import { claimOfflineApps, type OfflineApp, offlineApps } from './host/offlineApps';
+import { appOf, nameOf, Queue } from './views/inputs/queue';
 
 const ofApp = /^(?:searches|again)\.(.+)$/; // names of values in the local storage that belong to an application
 const copyOf = (id: string) => `copy-${id}`;
@@ -14,7 +15,11 @@ const copyOf = (id: string) => `copy-${id}`;
 /** Reports whether this device has data of an account that a person would miss. Copies of other accounts do not count. */
 export async function hasDeviceData(account: string): Promise<boolean> {
   const isOthers = (id: string) => offlineApps().some((one) => one.id === id && isOfOther(one, account));
-  const ids = [...offlineApps().map(({ id }) => id), ...names().flatMap((name) => ofApp.exec(name)?.[1] ?? [])];
+  const ids = [
+    ...offlineApps().map(({ id }) => id),
+    ...names().flatMap((name) => ofApp.exec(name)?.[1] ?? []),
+    ...(await Queue.apps()),
+  ];
   return ids.some((id) => !isOthers(id)) || readChoice('looked') !== undefined || hasDropped();
 }
 
@@ -48,7 +53,8 @@ async function leave(end: () => Promise<unknown>, to: string, keep: boolean): Pr
  */
 function forget(account: string | undefined, stores: readonly string[]): void {
   const kept = offlineApps().filter((one) => isOfOther(one, account));
-  saveChoice('leaving', JSON.stringify(stores.filter((name) => !kept.some(({ id }) => copyOf(id) === name))));
+  const isKept = (name: string) => kept.some(({ id }) => copyOf(id) === name || nameOf(id) === name);
+  saveChoice('leaving', JSON.stringify(stores.filter((name) => !isKept(name))));
   saveChoice('copies', kept.length ? JSON.stringify(kept) : undefined);
   for (const name of names()) {
     const app = ofApp.exec(name)?.[1];
@@ -80,6 +86,7 @@ export async function finishRemoval(): Promise<void> {
 export function forgetApp(id: string): void {
   for (const name of names()) if (ofApp.exec(name)?.[1] === id) localStorage.removeItem(name);
   if (readChoice('app') === id) saveChoice('app', undefined);
+  void Queue.remove(id);
 }
 
 const patience = 10_000; // ms to wait until other tabs have closed a store
@@ -87,6 +94,8 @@ const pause = 100; // ms
 
 /** Deletes a store, and reports whether it did. A store of a copy that was created again stays. */
 async function removeStore(name: string): Promise<boolean> {
+  const app = appOf(name);
+  if (app !== undefined) return Queue.remove(app).then(() => true);
   if (offlineApps().some(({ id }) => copyOf(id) === name)) return true;
   const { Sightline } = await runtime();
   for (const startedAt = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, pause)))
@@ -98,12 +107,13 @@ async function removeStore(name: string): Promise<boolean> {
     }
 }
 
-/** Returns the names of all private stores; none if the browser has no private file system. */
+/** Returns the names of all private stores and of the stored queues; none if the browser stores nothing. */
 const allStores = async (): Promise<readonly string[]> => {
+  const queues = (await Queue.apps()).map(nameOf);
   try {
-    return await (await runtime()).Sightline.stores();
+    return [...queues, ...(await (await runtime()).Sightline.stores())];
   } catch {
-    return [];
+    return queues;
   }
 };
 

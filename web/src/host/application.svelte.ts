@@ -20,6 +20,14 @@ import type { Replica } from './replica.svelte';
 import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
 import { type Marked, type MarkKind, type Marks, marksOf, type SyncSummary } from './syncMarks';
 
+/** An addition of pictures, as the frame of the pages shows it. */
+export interface Addition {
+  readonly isUnfinished: boolean;
+  readonly needsPage: boolean; // pictures would be lost if the page were closed
+  readonly left: number; // pictures that are not added yet
+  isOpen: boolean; // the page shows the list
+}
+
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
 
@@ -50,13 +58,15 @@ export class Application {
   edgeStatus = $state.raw<EdgeStatus>();
   /** The application's name, once the origin has withdrawn it from this device; before that empty. */
   purgedName = $state('');
+  /** The addition of pictures to the application, once a page has begun to show it. */
+  adding = $state.raw<Addition>();
   #contact = $state<string>(); // when the origin or the edge last answered this page
   #isUnreachable = $state(false); // whether the last request to the origin or the edge got no answer
   #seeking = false;
   #lastWrite = 0; // when the origin last answered a write of this page, in ms since 1970; 0: no write to wait for
   #settling = false;
   #opening: Promise<void> | undefined;
-  #closed = false;
+  readonly #end = new AbortController();
   #hasUnopenedCopy = $state(false); // whether a replica on this device is not open yet
   readonly #token: Token;
   #addresses = new Map<string, Promise<string>>(); // blob URLs by path; the most recently used one is last
@@ -65,6 +75,11 @@ export class Application {
     this.id = id;
     this.#hasUnopenedCopy = !edge() && this.#storedCopy !== undefined;
     this.#token = new Token(() => pageToken(id, this.#storedCopy && soon()));
+  }
+
+  /** A signal that is aborted when this object is closed. */
+  get ended(): AbortSignal {
+    return this.#end.signal;
   }
 
   /** The entry of the application's copy on this device, unless it belongs to another account. */
@@ -274,7 +289,7 @@ export class Application {
     const now = new Date();
     this.#isUnreachable = false;
     if (!this.#contact || now.getTime() - Date.parse(this.#contact) > 1000) this.#contact = now.toISOString();
-    if (!this.#opening && !this.#closed) void this.begin(); // the earlier attempt failed
+    if (!this.#opening && !this.ended.aborted) void this.begin(); // the earlier attempt failed
     return { answer, by };
   }
 
@@ -297,7 +312,7 @@ export class Application {
 
   async #seek(): Promise<void> {
     this.#seeking = true;
-    while (this.#isUnreachable && !this.#closed) {
+    while (this.#isUnreachable && !this.ended.aborted) {
       await new Promise((resolve) => setTimeout(resolve, pause));
       if (this.copy?.status && !this.copy.offline) this.#isUnreachable = false;
       if (this.outbox?.status || document.visibilityState === 'hidden' || !navigator.onLine || !this.#isUnreachable)
@@ -319,7 +334,7 @@ export class Application {
   /** Waits until the origin has an input that was written here. It returns false if the origin becomes unreachable before. */
   async waitUntilSent(input: string): Promise<boolean> {
     for (; this.marks.inputs.has(input); await new Promise((resolve) => setTimeout(resolve, 250)))
-      if (this.offline || this.#closed) return false;
+      if (this.offline || this.ended.aborted) return false;
     return !this.offline;
   }
 
@@ -339,7 +354,7 @@ export class Application {
     if (edge()) {
       const { EdgeStatus } = await import('./edgeStatus.svelte');
       await loadWords();
-      if (this.#closed) return;
+      if (this.ended.aborted) return;
       this.edgeStatus = new EdgeStatus(this.ask, () => this.changes++);
       void this.edgeStatus.start();
       return;
@@ -423,7 +438,7 @@ export class Application {
   /** Closes the replica, which stays on this device, and revokes the blob URLs. */
   async close(): Promise<void> {
     if (this.copy) await this.#leave(this.copy);
-    this.#closed = true;
+    this.#end.abort();
     this.edgeStatus?.close();
     for (const address of this.#addresses.values()) void address.then(revoke, () => {});
     this.#addresses.clear();

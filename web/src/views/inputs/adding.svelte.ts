@@ -1,77 +1,149 @@
-// Adds pictures to an application. It reads, hashes and sends a few at a time, and continues while the person visits other pages.
+// Adds pictures to an application. It stores them in a queue first, and then reads, hashes and sends a few at a time. One tab works through
+// the queue, also after a reload; the others show it. A picture's file stays in the queue until the origin has the picture.
 
-import { base64Of } from '../../api/blobs';
-import type { Schemas, V2 } from '../../api/client';
+import type { Schemas } from '../../api/client';
 import { Failure } from '../../api/console';
 import type { Application } from '../../host/application.svelte';
-import { countInputs, existsCodes } from '../../host/calls';
+import { existsCodes } from '../../host/calls';
+import { coalesce } from '../../host/coalesce';
 import { messageOf } from '../../text/problem';
-import { bytesToHex } from '../look/consistency';
-import { placeOf } from '../look/place';
-import { add, hashes, hashOf, type Item, isDone, mostInputs, patch } from './calls';
+import { add, hashOf, type Item, isDone, isKnown, mostInputs, patch } from './calls';
+import { Entry, type Failed, problem, type State } from './entry.svelte';
+import { otherId } from './identity';
 import type { Reason } from './leftOut';
+import { Library } from './library';
 import { memoByKey } from './memo';
+import { Queue, UnstoredFile } from './queue';
+import { requestOf } from './request';
 import type { Source } from './sources';
+import { findTwin } from './twins';
 
 const together = 16; // maximum pictures of one call; few, so that progress is visible soon
 const mostBytes = 24_000_000; // maximum bytes of one call
 const [leastRetryMillis, mostRetryMillis] = [1000, 15_000]; // times to wait after failures
 const lanes = 2; // parallel calls: the page reads pictures for one while the host analyses those of the other
-
-export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
-
-/** The relation of a stored picture to another: the same bytes, the same picture, or a similar one. */
-export interface Twin {
-  readonly tier: Schemas['Tier'];
-  readonly id: string;
-}
-
-/** One picture of an addition. */
-export class Entry {
-  readonly source: Source;
-  is = $state<State>('waiting');
-  id = $state('');
-  failure = $state.raw<{ code: number; description: string; details: string }>();
-  place = $state.raw<{ latitude: number; longitude: number }>(); // place in the metadata of the file
-  twin = $state.raw<Twin>();
-  isPlaceWritten = false; // the stored input has the place
-  hash = ''; // SHA-256 of the file
-  isOtherId = $state(false); // its ID belongs to another picture, so it has another one
-
-  constructor(source: Source) {
-    this.source = source;
-  }
-}
+const mostStored = 256; // maximum entries that are stored in one step
+const mostStoredBytes = 64_000_000; // maximum bytes of them
+const confirmMillis = 1000; // time between two looks for confirmed pictures
+const suspendedCode = 39998; // the host has no room
 
 type Counts = Record<State, number>;
 
 export class Adding {
   readonly app: Application;
   entries = $state.raw<readonly Entry[]>([]);
-  counts = $state<Counts>({ waiting: 0, reading: 0, stored: 0, skipped: 0, failed: 0 });
+  counts = $state<Counts>(noCounts());
   bytes = $state({ done: 0, all: 0 });
-  places = $state(0); // number of pictures with their place in the file
   usePlaces = $state(false);
   paused = $state(false);
+  isOpen = $state(false); // whether the page shows the list
+  isElsewhere = $state(false); // another tab adds the pictures of the queue
+  stores = $state<boolean>(); // whether the browser stores the queue; undefined: not known yet
+  isFull = $state(false); // the queue had no room for a file
   failure = $state.raw<unknown>(); // the failure for which the addition waits
   gathering = $state(0); // sources that are still being opened
   leftOut = $state<Partial<Record<Reason, number>>>({}); // numbers of files that were left out on purpose
-  otherIds = $state(0); // number of stored pictures with another ID
-  #queue: Entry[] = []; // waiting entries
+  #queue: Queue | undefined;
+  #opening: Promise<void> | undefined;
+  #leads = false; // this page works through the queue
+  #waiting: Entry[] = [];
   #running = $state(0);
   #startedAt = 0;
   #spent = 0; // milliseconds of work before the last pause
   #now = $state(0);
   #done = $state(0); // number of entries finished in that time
+  #earlierRate = $state<number>(); // pictures per second before this page was opened
+  #batch = 1; // pictures of the next call
   #retryMillis = leastRetryMillis;
   #retryTimer: ReturnType<typeof setTimeout> | undefined; // while the addition waits after a failure
+  #confirmTimer: ReturnType<typeof setTimeout> | undefined;
+  #pullTimer: ReturnType<typeof setTimeout> | undefined;
   #twinSearch: Promise<void> = Promise.resolve();
-  #stored: Map<string, string> | undefined; // hashes of the inputs of the application, by ID; undefined: not listed
-  #listing: Promise<Map<string, string>> | undefined;
-  #storedCount: Promise<number> | undefined; // number of inputs of the application
+  #packed = 0; // bytes of files in memory that wait
+  #ondrained = () => {};
+  #library: Library; // the pictures of the application
 
   constructor(app: Application) {
     this.app = app;
+    this.#library = new Library(app);
+  }
+
+  /** Continues a stored addition of this application, if there is one. */
+  async begin(): Promise<void> {
+    if ((await Queue.apps()).includes(this.app.id)) await this.#open();
+  }
+
+  #open(): Promise<void> {
+    this.#opening ??= (async () => {
+      const queue = await Queue.open(this.app.id);
+      this.stores = queue !== undefined;
+      this.#leads = queue === undefined;
+      if (!queue) return;
+      this.#queue = queue;
+      const { ended } = this.app;
+      ended.addEventListener('abort', () => this.#close());
+      queue.onchange = () => {
+        this.#pullTimer ??= setTimeout(() => {
+          this.#pullTimer = undefined;
+          void this.#pull();
+        }, confirmMillis);
+      };
+      await this.#pull();
+      void queue
+        .lead(ended, () => (this.isElsewhere = true))
+        .then(
+          async () => {
+            [this.#leads, this.isElsewhere] = [true, false];
+            await this.#pull();
+            this.#forgetConfirmed();
+          },
+          () => {}, // the page is being left
+        );
+    })();
+    return this.#opening;
+  }
+
+  #close(): void {
+    this.#endWait();
+    clearTimeout(this.#confirmTimer);
+    clearTimeout(this.#pullTimer);
+    this.#waiting = [];
+    this.#leads = false;
+    this.#queue?.close();
+    this.#queue = undefined;
+  }
+
+  /** Reads the queue: its entries, also those that other tabs have added, changed or removed, and the settings. */
+  #pull = coalesce(async () => {
+    const queue = this.#queue;
+    if (!queue) return;
+    const [stored, settings] = await Promise.all([queue.list(), queue.settings()]).catch(() => []);
+    if (!stored) return; // the queue was deleted, as by signing out
+    const known = new Map(this.entries.map((entry) => [entry.key, entry]));
+    const all = [...stored].map(([key, state]) => {
+      const entry = known.get(key);
+      if (!entry) return Entry.of(key, state);
+      return entry.is === 'reading' ? entry : entry.take(state);
+    });
+    this.entries = [...all, ...this.entries.filter(({ key }) => key === undefined)];
+    if (settings) {
+      this.usePlaces = settings.usesPlaces;
+      this.#earlierRate ??= settings.rate;
+      if (settings.isPaused !== this.paused) settings.isPaused ? this.pause() : this.resume();
+    }
+    this.#count();
+    this.#waiting = this.#leads ? this.entries.filter(({ is }) => is === 'waiting') : [];
+    this.#run();
+  });
+
+  #count(): void {
+    const [counts, bytes] = [noCounts(), { done: 0, all: 0 }];
+    for (const { is, size } of this.entries) {
+      counts[is]++;
+      bytes.all += size;
+      if (is !== 'waiting' && is !== 'reading') bytes.done += size;
+    }
+    [this.counts, this.bytes] = [counts, bytes];
   }
 
   get busy(): boolean {
@@ -80,34 +152,55 @@ export class Adding {
 
   /** Whether pictures wait or are being sent. */
   get isUnfinished(): boolean {
-    return this.busy || this.counts.waiting > 0;
+    return this.busy || this.left > 0;
+  }
+
+  /** Whether pictures would be lost if this page were closed: they wait, and the browser does not store them. */
+  get needsPage(): boolean {
+    if (this.gathering > 0) return true;
+    return this.isUnfinished && this.entries.some((e) => e.key === undefined && ['waiting', 'reading'].includes(e.is));
   }
 
   get done(): number {
     return this.counts.stored + this.counts.skipped + this.counts.failed;
   }
 
-  /** Pictures per second since the start, without pauses; undefined until there is enough progress for an estimate. */
+  /** The number of pictures with their place in the file. */
+  get places(): number {
+    return this.entries.filter(({ place }) => place).length;
+  }
+
+  /** The number of stored pictures with another ID than intended. */
+  get otherIds(): number {
+    return this.entries.filter((entry) => entry.is === 'stored' && entry.isOtherId).length;
+  }
+
+  /** The number of stored pictures whose file the library had under another ID. */
+  get sameFiles(): number {
+    return this.entries.filter(({ is, twin }) => is === 'stored' && twin?.tier === 'same_file').length;
+  }
+
+  /** Pictures per second since the start, without pauses, or at first those of the last addition; undefined if nothing is known. */
   get rate(): number | undefined {
     const time = this.#spent + (this.#running ? this.#now - this.#startedAt : 0);
-    return time > 400 && this.#done ? (this.#done * 1000) / time : undefined;
+    return time > 400 && this.#done ? (this.#done * 1000) / time : this.#earlierRate;
   }
 
   get secondsLeft(): number | undefined {
-    return this.rate && Math.ceil((this.entries.length - this.done) / this.rate);
+    return this.rate && Math.ceil(this.left / this.rate);
   }
 
-  /** Adds sources to the queue and starts to send them while further sources are still being read. */
+  /** Stores sources in the queue, and adds them while further sources are still being read. */
   async take(brought: AsyncIterable<Source> | Iterable<Source>): Promise<void> {
-    if (!this.busy && this.done === this.entries.length) this.clear();
-    if (!this.#stands) this.failure = undefined;
     this.gathering++;
-    let batch: Entry[] = [];
-    const flush = () => {
-      this.entries = [...this.entries, ...batch];
-      this.#queue.push(...batch.filter(({ is }) => is === 'waiting'));
-      batch = [];
-      this.#run();
+    await this.#open();
+    if (this.gathering === 1 && !this.#running && this.done === this.entries.length) this.clear();
+    if (!this.#stands) this.failure = undefined;
+    let [batch, bytes, most]: [Entry[], number, number] = [[], 0, 8];
+    const flush = async () => {
+      const stored = batch;
+      [batch, bytes, most] = [[], 0, Math.min(2 * most, mostStored)];
+      await this.#store(stored);
     };
     try {
       for await (const source of brought) {
@@ -116,30 +209,76 @@ export class Adding {
           continue;
         }
         const entry = new Entry(source);
-        this.counts.waiting++;
-        this.bytes.all += source.blob?.size ?? 0;
+        bytes += entry.size;
         batch.push(entry);
-        if (source.problem !== undefined || source.unread)
-          this.#fail(entry, { code: 0, description: source.problem ?? unreadText(source), details: '' });
-        if (batch.length >= 256) flush();
+        if (batch.length >= most || bytes >= mostStoredBytes) await flush();
       }
     } catch (failure) {
       this.failure = failure;
     } finally {
-      flush();
+      await flush();
       this.gathering--;
     }
+  }
+
+  /** Stores entries and their files, and lists them. Those for which there is no room stay in this page. */
+  async #store(entries: readonly Entry[]): Promise<void> {
+    const size = entries.reduce((sum, entry) => sum + entry.size, 0);
+    const queue = this.#queue;
+    if (queue && entries.length && (await queue.hasRoom(size))) {
+      try {
+        const stored = entries.map((e) => ({ entry: { ...e.stored, hasFile: e.blob !== undefined }, file: e.blob }));
+        const keys = await queue.add(stored);
+        for (const [i, entry] of entries.entries()) {
+          entry.key = keys?.[i];
+          if (!keys || !entry.blob) continue;
+          [entry.blob, entry.hasFile] = [undefined, true];
+        }
+      } catch (failure) {
+        if (!(failure instanceof UnstoredFile)) throw failure;
+        if (entries.length > 1) {
+          for (const entry of entries) await this.#store([entry]);
+          return;
+        }
+        for (const entry of entries)
+          [entry.is, entry.failure] = ['failed', problem(messageOf(failure.cause ?? failure))];
+      }
+    }
+    this.isFull ||= queue !== undefined && entries.some(({ key, is }) => key === undefined && is === 'waiting');
+    this.entries = [...this.entries, ...entries];
+    this.#count();
+    const waiting = entries.filter(({ is }) => is === 'waiting');
+    // Entries that exist in this page only are added by this page, also while another one works through the queue.
+    this.#waiting.push(...waiting.filter((entry) => this.#leads || entry.key === undefined));
+    this.#run();
+    await this.#drain(waiting);
+  }
+
+  /** Waits while files in memory, such as those of a zip, are too many. */
+  async #drain(entries: readonly Entry[]): Promise<void> {
+    for (const { blob, source } of entries) if (blob && source.isInMemory) this.#packed += blob.size;
+    while (this.#packed > mostStoredBytes && !this.app.ended.aborted)
+      await new Promise<void>((resolve) => {
+        this.#ondrained = resolve;
+      });
   }
 
   pause = (): void => {
     this.paused = true;
     this.#endWait();
+    this.#saveSettings();
   };
   resume = (): void => {
     [this.paused, this.failure] = [false, undefined];
     this.#endWait();
+    this.#saveSettings();
     this.#run();
   };
+
+  #saveSettings(): void {
+    const { rate, paused: isPaused, usePlaces: usesPlaces } = this;
+    void this.#queue?.saveSettings({ isPaused, usesPlaces, rate }).catch(() => {});
+  }
 
   /** Tries again after a time that doubles with each failure. Nobody needs to press a button once the host answers again. */
   #wait(failure: unknown): void {
@@ -159,43 +298,49 @@ export class Adding {
 
   /** Removes the waiting entries. */
   cancel = (): void => {
-    this.#queue = [];
-    this.entries = this.entries.filter((entry) => {
-      if (entry.is !== 'waiting') return true;
-      this.counts.waiting--;
-      this.bytes.all -= entry.source.blob?.size ?? 0;
-      return false;
-    });
+    this.#waiting = [];
+    this.#remove(({ is }) => is === 'waiting');
     [this.paused, this.failure] = [false, undefined];
     this.#endWait();
+    this.#saveSettings();
   };
 
-  /** Removes the finished entries from the list. */
+  /** Removes the finished entries from the list. Those whose file waits until the origin has the picture stay. */
   clear = (): void => {
-    this.entries = this.entries.filter(({ is }) => is === 'waiting' || is === 'reading');
-    this.counts = { ...this.counts, stored: 0, skipped: 0, failed: 0 };
-    this.bytes = { done: 0, all: this.entries.reduce((sum, { source }) => sum + (source.blob?.size ?? 0), 0) };
-    [this.places, this.#done, this.#spent, this.otherIds] = [0, 0, 0, 0];
+    this.#remove(({ is, hasFile }) => ['skipped', 'failed'].includes(is) || (is === 'stored' && !hasFile));
+    [this.#done, this.#spent, this.isFull] = [0, 0, false];
     this.leftOut = {};
-    [this.#stored, this.#listing, this.#storedCount] = [undefined, undefined, undefined];
+    this.#library = new Library(this.app);
   };
 
-  retry(entry: Entry): void {
+  retry = (entry: Entry): void => {
     entry.failure = undefined;
-    this.bytes.done -= entry.source.blob?.size ?? 0;
     this.#move(entry, 'waiting');
-    this.#queue.push(entry);
+    this.#save(entry);
+    if (!this.#leads && entry.key !== undefined) return; // another tab adds it
+    this.#waiting.push(entry);
     this.#run();
-  }
+  };
+
+  retryAll = (): void => {
+    for (const entry of this.entries) if (entry.is === 'failed' && entry.isRepeatable) this.retry(entry);
+  };
 
   skip(entry: Entry): void {
-    this.entries = this.entries.filter((one) => one !== entry);
-    this.counts[entry.is]--;
+    this.#remove((one) => one === entry);
+  }
+
+  #remove(isRemoved: (entry: Entry) => boolean): void {
+    const removed = this.entries.filter(isRemoved);
+    this.entries = this.entries.filter((entry) => !isRemoved(entry));
+    this.#count();
+    void this.#queue?.remove(removed.flatMap(({ key }) => key ?? [])).catch(() => {});
   }
 
   /** Sets whether inputs get the places in their files. It also changes the inputs that are already stored. */
   async setPlaces(use: boolean): Promise<void> {
     this.usePlaces = use;
+    this.#saveSettings();
     const turned = this.entries.filter((e) => e.is === 'stored' && e.place && e.isPlaceWritten !== use);
     for (let n = 0; n < turned.length; n += mostInputs) {
       const batch = turned.slice(n, n + mostInputs);
@@ -204,20 +349,26 @@ export class Adding {
         use ? 'overwrite' : 'remove',
         batch.map((e) => ({ id: e.id, data: { geo: { geo_point: e.place } } })),
       );
-      for (const [i, entry] of batch.entries()) if (items[i] && isDone(items[i])) entry.isPlaceWritten = use;
+      for (const [i, entry] of batch.entries()) {
+        if (!items[i] || !isDone(items[i])) continue;
+        entry.isPlaceWritten = use;
+        this.#save(entry);
+      }
     }
   }
 
   /** Whether a person has paused the addition, or it waits after a failure. */
   get #stands(): boolean {
-    return this.paused || this.#retryTimer !== undefined;
+    return this.paused || this.#retryTimer !== undefined || this.app.ended.aborted;
   }
 
   #run(): void {
-    while (this.#running < lanes && this.#queue.length > 0 && !this.#stands) {
+    while (this.#running < lanes && this.#waiting.length > 0 && !this.#stands) {
       if (!this.#running++) this.#startedAt = this.#now = performance.now();
       void this.#lane().finally(() => {
-        if (!--this.#running) this.#spent += performance.now() - this.#startedAt;
+        if (--this.#running) return;
+        this.#spent += performance.now() - this.#startedAt;
+        if (this.#done) this.#saveSettings(); // the next page shows the rate from the start
       });
     }
   }
@@ -232,19 +383,21 @@ export class Adding {
     }
   }
 
+  /** Takes the entries of the next call. The first calls have few, so that the rate is known soon. */
   #next(): Entry[] {
     let [count, bytes] = [0, 0];
-    for (const { source } of this.#queue) {
-      bytes += source.blob?.size ?? 0;
-      if (count && (bytes > mostBytes || count >= (source.blob ? together : mostInputs))) break;
+    for (const { size, isFile } of this.#waiting) {
+      bytes += size;
+      if (count && (bytes > mostBytes || count >= (isFile ? this.#batch : mostInputs))) break;
       count++;
     }
-    return this.#queue.splice(0, count);
+    this.#batch = Math.min(2 * this.#batch, together);
+    return this.#waiting.splice(0, count);
   }
 
   async #send(batch: readonly Entry[]): Promise<void> {
     try {
-      await this.#list();
+      await this.#library.list(this.entries.length);
     } catch {
       // Without the list, the host refuses the inputs that exist.
     }
@@ -252,6 +405,10 @@ export class Adding {
     const sent = batch.filter((_, i) => read[i]);
     const bodies = read.filter((body) => body !== undefined);
     if (!sent.length) return;
+    for (const entry of sent) {
+      entry.isSent = true;
+      this.#save(entry);
+    }
     try {
       const items = await add(this.app, bodies);
       [this.failure, this.#retryMillis] = [undefined, leastRetryMillis];
@@ -259,86 +416,44 @@ export class Adding {
       this.#done += items.length;
       this.#seek(sent);
     } catch (failure) {
-      const refused =
-        failure instanceof Failure &&
-        failure.status >= 400 &&
-        failure.status < 500 &&
-        failure.status !== 401 &&
-        failure.status !== 429;
-      if (refused) {
+      if (failure instanceof Failure && isRefusal(failure.status)) {
         const { code, description, details } = failure;
         for (const entry of sent) this.#fail(entry, { code, description, details });
         return;
       }
-      // The host did not answer, had an error, or refuses the credential. The entries wait again.
+      // The host did not answer, had an error or no room, or refuses the credential. The entries wait again.
       for (const entry of sent) this.#move(entry, 'waiting');
-      this.#queue.unshift(...sent);
+      this.#waiting.unshift(...sent);
       this.#wait(failure);
     }
   }
 
-  /** Lists the inputs of the application once that takes at most one call for 100 entries. */
-  async #list(): Promise<void> {
-    if (this.#stored) return;
-    this.#storedCount ??= countInputs(this.app.v2).then(({ all }) => all);
-    const calls = Math.ceil((await this.#storedCount) / hashes.rows);
-    if (calls > Math.max(1, this.entries.length / 100)) return;
-    this.#listing ??= hashes.list(this.app);
-    this.#stored = await this.#listing;
-  }
-
-  /**
-   * Returns the request for a picture, or undefined if it fails or exists. Without an ID of a list, the ID is the first half of the SHA-256 of
-   * the bytes, so the same file is the same input. An ID that belongs to another picture gets the start of the SHA-256.
-   */
+  /** Returns the request for a picture, or undefined if it fails or exists. */
   async #body(entry: Entry): Promise<Schemas['NewInput'] | undefined> {
-    const { blob, url, id, crop, concepts, metadata, geo, file } = entry.source;
-    const rest = { ...(concepts && { concepts }), ...(geo && { geo }) };
-    if (!blob) {
-      entry.id = id ?? '';
-      return {
-        ...(id && { id }),
-        data: { image: { url, ...(crop && { crop }) }, ...rest, ...(metadata && { metadata }) },
-      };
-    }
+    entry.isRepeated = entry.isSent;
     try {
-      const bytes = await blob.arrayBuffer();
-      const [hash, base64, place] = await Promise.all([
-        crypto.subtle.digest('SHA-256', bytes),
-        base64Of(blob),
-        placeOf(bytes),
-      ]);
-      entry.hash = bytesToHex(hash);
-      if (!entry.isOtherId) entry.id = id ?? entry.hash.slice(0, 32);
-      if (this.#isOther(entry)) return undefined;
-      if (place && !geo) {
-        if (!entry.place) this.places++;
-        entry.place = place;
-        entry.isPlaceWritten = this.usePlaces;
-      }
-      return {
-        id: entry.id,
-        data: {
-          image: { base64, ...(crop && { crop }) },
-          ...(file ? { metadata: withFile(metadata, file) } : metadata && { metadata }),
-          ...rest,
-          ...(entry.place && entry.isPlaceWritten && { geo: { geo_point: entry.place } }),
-        },
-      };
+      const body = await requestOf(entry, await this.#fileOf(entry), this.usePlaces);
+      return entry.isFile && this.#isOther(entry) ? undefined : { ...body, id: entry.id };
     } catch (failure) {
-      this.#fail(entry, { code: 0, description: messageOf(failure), details: '' });
+      this.#fail(entry, problem(messageOf(failure)));
       return undefined;
     }
+  }
+
+  async #fileOf({ blob, isFile, key }: Entry): Promise<Blob | undefined> {
+    if (blob || !isFile) return blob;
+    const stored = key === undefined ? undefined : await this.#queue?.file(key);
+    if (!stored) throw new DOMException('the file is not stored any more', 'NotFoundError');
+    return stored;
   }
 
   /** Finishes an entry whose picture is stored with its ID. If the ID belongs to another picture, the entry gets another one. */
   #isOther(entry: Entry): boolean {
     for (;;) {
-      const stored = this.#stored?.get(entry.id);
+      const stored = this.#library.hashOf(entry.id);
       if (stored === undefined) return false;
       if (stored === entry.hash) {
-        entry.twin = { tier: 'same_file', id: entry.id };
-        this.#finish(entry, 'skipped');
+        this.#finishKnown(entry);
         return true;
       }
       if (entry.isOtherId) return false; // the host refuses it
@@ -350,111 +465,135 @@ export class Adding {
     const { code, description, details = '' } = item.status;
     if (isDone(item)) {
       entry.id = item.id;
-      if (entry.hash) this.#stored?.set(entry.id, entry.hash);
-      if (entry.isOtherId) this.otherIds++;
+      if (entry.hash) this.#library.note(entry.id, entry.hash);
       this.#finish(entry, 'stored');
       if (entry.place && entry.isPlaceWritten !== this.usePlaces) void this.setPlaces(this.usePlaces); // the choice changed meanwhile
+    } else if (code === suspendedCode) {
+      this.#again(entry);
+      this.#wait(new Failure(507, item.status));
     } else if (existsCodes.includes(code)) {
       let same: boolean | undefined;
       try {
-        same = entry.source.blob && (await this.#isSame(entry));
+        same = entry.isFile ? await this.#isSame(entry) : undefined;
       } catch (failure) {
-        this.#fail(entry, { code: 0, description: messageOf(failure), details: '' });
+        this.#fail(entry, problem(messageOf(failure)));
         return;
       }
       if (same === false && !entry.isOtherId) {
-        [entry.id, entry.isOtherId] = [otherId(entry.id, entry.hash), true];
-        this.#move(entry, 'waiting');
-        this.#queue.unshift(entry);
+        [entry.id, entry.isOtherId, entry.isSent] = [otherId(entry.id, entry.hash), true, false];
+        this.#again(entry);
         return;
       }
-      if (same) entry.twin = { tier: 'same_file', id: entry.id };
-      entry.failure = { code, description, details };
-      if (same === false) this.#fail(entry, entry.failure);
-      else this.#finish(entry, 'skipped');
+      const failure = { code, description, details };
+      if (same === false) this.#fail(entry, failure);
+      else if (same) this.#finishKnown(entry);
+      else this.#finish(entry, entry.isRepeated ? 'stored' : 'skipped');
     } else this.#fail(entry, { code, description, details });
+  }
+
+  /** Finishes an entry whose picture the host has under its ID: from an earlier addition, or from a call whose answer was lost. */
+  #finishKnown(entry: Entry): void {
+    if (!entry.isRepeated) entry.twin = { tier: 'same_file', id: entry.id };
+    this.#finish(entry, entry.isRepeated ? 'stored' : 'skipped');
+  }
+
+  #again(entry: Entry): void {
+    this.#move(entry, 'waiting');
+    this.#waiting.unshift(entry);
   }
 
   /** Reports whether the stored input with the entry's ID has its picture. An input without a picture yet has another one. */
   async #isSame(entry: Entry): Promise<boolean> {
-    return (!entry.source.id && !entry.isOtherId) || (await hashOf(this.app, entry.id)) === entry.hash;
+    return (await hashOf(this.app, entry.id)) === entry.hash;
   }
 
-  #fail(entry: Entry, failure: { code: number; description: string; details: string }): void {
+  #fail(entry: Entry, failure: Failed): void {
     entry.failure = failure;
     this.#finish(entry, 'failed');
   }
 
-  #finish(entry: Entry, state: State): void {
-    this.bytes.done += entry.source.blob?.size ?? 0;
+  #finish(entry: Entry, state: 'stored' | 'skipped' | 'failed'): void {
     this.#move(entry, state);
+    const { blob, source } = entry;
+    if (blob && source.isInMemory) {
+      this.#packed -= blob.size;
+      this.#ondrained();
+    }
+    if (state !== 'failed') entry.blob = undefined;
+    // Without other hosts, the origin has answered. Otherwise the file stays until the origin has the picture.
+    if (state === 'skipped' || (state === 'stored' && !this.app.outbox)) entry.hasFile = false;
+    this.#save(entry);
+    if (state === 'stored' && entry.hasFile) this.#forgetConfirmed();
   }
 
   #move(entry: Entry, state: State): void {
+    const wasDone = !['waiting', 'reading'].includes(entry.is);
+    const isDone = !['waiting', 'reading'].includes(state);
+    if (wasDone !== isDone) this.bytes.done += isDone ? entry.size : -entry.size;
     this.counts[entry.is]--;
     entry.is = state;
     this.counts[state]++;
   }
 
+  #save(entry: Entry): void {
+    if (entry.key !== undefined) void this.#queue?.save(entry.key, entry.stored).catch(() => {});
+  }
+
+  /**
+   * Deletes the files of pictures that the origin has. A picture that the host lost before the origin had it, as with a damaged replica, is
+   * sent again. A picture that a person has deleted is not.
+   */
+  #forgetConfirmed(): void {
+    const isKept = ({ is, hasFile }: Entry) => is === 'stored' && hasFile;
+    if (this.#confirmTimer !== undefined || !this.#leads || !this.entries.some(isKept)) return;
+    this.#confirmTimer = setTimeout(async () => {
+      try {
+        for (const entry of this.entries.filter(isKept)) {
+          if (this.app.markOf('inputs', entry.id) !== 'confirmed') continue;
+          if (await isKnown(this.app, entry.id)) {
+            entry.hasFile = false;
+            this.#save(entry);
+          } else this.#again(entry);
+        }
+        this.#run();
+      } catch {
+        // The host does not answer. The next attempt may succeed.
+      }
+      this.#confirmTimer = undefined;
+      this.#forgetConfirmed();
+    }, confirmMillis);
+  }
+
   /** Looks for duplicates of the new inputs, one after the other. */
   #seek(batch: readonly Entry[]): void {
-    for (const entry of batch) {
-      if (entry.is !== 'stored' || !entry.source.blob) continue;
-      this.#twinSearch = this.#twinSearch.then(async () => {
-        try {
-          const find = async (v2: V2) => {
-            const params = { path: { input_id: entry.id }, query: { per_page: 1 } };
-            const [first] = (await v2.GET('/inputs/{input_id}/duplicates', { params })).duplicates;
-            if (first) entry.twin = { tier: first.tier, id: first.input.id };
-            return first;
-          };
-          const first = await find(this.app.v2);
-          // A host needs the bytes of both pictures to tell a re-encoded picture from a similar one. A replica may lack the bytes of the
-          // older picture. The origin has them, and it has those of the new picture once the replica has sent it.
-          if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.waitUntilSent(entry.id)))
-            await find(this.app.remote);
-        } catch {
-          // The input is stored. Its page shows similar pictures.
-        }
-      });
-    }
+    for (const entry of batch)
+      if (entry.is === 'stored' && entry.isFile)
+        this.#twinSearch = this.#twinSearch.then(() =>
+          findTwin(this.app, entry.id, (twin) => {
+            entry.twin = twin;
+            this.#save(entry);
+          }),
+        );
+  }
+
+  /** The number of pictures that are not added yet. */
+  get left(): number {
+    return this.counts.waiting + this.counts.reading;
   }
 }
 
-const maxIdBytes = 128;
-const maxFileBytes = 4096;
-const maxMetadataBytes = 65_536;
-
-const unreadText = ({ unread }: Source) => (typeof unread === 'object' ? unread.why : (unread ?? ''));
-
-/** Returns the start of a text, at most n bytes of UTF-8, without a part of a character at the end. */
-function cut(text: string, n: number): string {
-  const bytes = new Uint8Array(n);
-  return text.slice(0, new TextEncoder().encodeInto(text, bytes).read);
+function noCounts(): Counts {
+  return { waiting: 0, reading: 0, stored: 0, skipped: 0, failed: 0 };
 }
 
-/** Returns the ID of a picture whose ID belongs to another one. */
-function otherId(id: string, hash: string): string {
-  const end = `~${hash.slice(0, 8)}`;
-  return cut(id, maxIdBytes - end.length) + end;
-}
+/** Reports whether a host refuses a call for good. A credential can be restored, and a limit of calls ends. */
+const isRefusal = (status: number): boolean => status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status);
 
-/** Returns metadata with the path of a file. A member `file` of a list counts before it. */
-function withFile(metadata: unknown, file: string): unknown {
-  if (metadata === undefined || metadata === null) return { file: cut(file, maxFileBytes) };
-  if (typeof metadata !== 'object' || Array.isArray(metadata)) return metadata;
-  const all = { file: cut(file, maxFileBytes), ...metadata };
-  return new TextEncoder().encode(JSON.stringify(all)).length > maxMetadataBytes ? metadata : all;
-}
-
-/**
- * Returns the addition to an application. It exists as long as the pages are open. Its waiting pictures exist in this page only, so the
- * browser asks before the page is left.
- */
+/** Returns the addition to an application. It exists as long as the pages are open. */
 export const adding = memoByKey((app: Application) => {
   const work = new Adding(app);
   addEventListener('beforeunload', (event) => {
-    if (work.isUnfinished) event.preventDefault();
+    if (work.needsPage) event.preventDefault();
   });
   return work;
 });

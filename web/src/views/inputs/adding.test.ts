@@ -19,6 +19,7 @@ function applicationOf() {
   });
   const app = {
     by: 'device',
+    ended: new AbortController().signal,
     offline: false,
     requestCount: 0, // number of requests to the origin
     arrive,
@@ -67,6 +68,7 @@ test('the answer of the replica stays while the origin is unreachable', async ()
 function storeOf(stored: Record<string, string>) {
   const app = {
     by: 'origin',
+    ended: new AbortController().signal,
     calls: 0,
     metadata: {} as Record<string, unknown>,
     waitUntilSent: async () => true,

@@ -106,6 +106,17 @@ export async function hashOf(app: Application, id: string): Promise<string> {
   return input.data.image.sha256 ?? '';
 }
 
+/** Reports whether the host knows an input, also one that was deleted. */
+export async function isKnown(app: Application, id: string): Promise<boolean> {
+  const params = { path: { input_id: id } };
+  try {
+    return (await app.v2.GET('/inputs/{input_id}/history', { params })).operations.length > 0;
+  } catch (failure) {
+    if (failure instanceof Failure && failure.status === 404) return false;
+    throw failure;
+  }
+}
+
 /** Deletes up to 128 inputs permanently. */
 export async function remove(app: Application, ids: readonly string[]): Promise<void> {
   await app.write.DELETE('/inputs', { body: { ids } });

@@ -21,6 +21,7 @@ export interface Source {
   readonly problem?: string; // the reason why it cannot be added; empty if it is not a picture
   readonly unread?: Unread; // the reason why its file cannot be read
   readonly leftOut?: Reason; // the reason why it is left out on purpose
+  readonly isInMemory?: true; // the page holds its bytes, as of a file of a zip
 }
 
 /** Why a file cannot be read: a known reason, or the browser's text. */
@@ -36,6 +37,8 @@ export interface FoundFile {
 
 /** The maximum number of bytes of a picture of any kind. */
 const maxBytes = 64_000_000;
+
+const unnamed = /^image\.(png|jpe?g)$/i; // what browsers call a picture from the clipboard or the camera
 
 const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
 
@@ -96,6 +99,8 @@ async function fileOf(found: FoundFile): Promise<File> {
 const unreadOf = (failure: unknown): Unread =>
   failure instanceof ZipError ? failure.problem : { why: messageOf(failure) };
 
+const inMemory = (isUnpacked: unknown) => (isUnpacked ? ({ isInMemory: true } as const) : {});
+
 /** Returns the source of a file that no list names. */
 async function sourceOfFile(found: FoundFile): Promise<Source> {
   const name = found.path;
@@ -104,7 +109,8 @@ async function sourceOfFile(found: FoundFile): Promise<Source> {
   try {
     const start = await startOf(found);
     const kind = kindOf(start);
-    if (kind === 'picture') return { name, file: name, blob: await fileOf(found) };
+    if (kind === 'picture')
+      return { name, ...(!unnamed.test(name) && { file: name }), blob: await fileOf(found), ...inMemory(found.packed) };
     if (kind === 'video') return { name, problem: '' };
     return start.length === 0 && isNamedPicture(name) ? { name, unread: 'empty' } : { name, leftOut: 'unknown' };
   } catch (failure) {
@@ -204,7 +210,7 @@ async function sourceOf(entry: Line, name: string, find: Find): Promise<Source> 
   return {
     name: path ?? url ?? entry.id ?? name,
     ...(entry.id !== undefined && { id: String(entry.id) }),
-    ...(blob ? { blob } : { url }),
+    ...(blob ? { blob, ...inMemory(base64 || found?.packed) } : { url }),
     ...(found && { file: found.path }),
     ...(crop && { crop }),
     ...(concepts.length > 0 && { concepts }),
