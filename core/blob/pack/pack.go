@@ -38,6 +38,8 @@ type Options struct {
 	Extent int   // maximum bytes of a file's contents in one record; 0 means 1 MB
 	Slack  int64 // bytes by which the files may exceed twice the live data; 0 means 16 MB, below 0 means fewer
 	Step   int   // see journal.Options
+
+	Salvage *journal.Salvage // see journal.Options
 }
 
 // FS is an open pack. It is safe for concurrent use.
@@ -87,7 +89,8 @@ func Open(o Options) (*FS, error) {
 		o: o, folders: map[string]map[string]*node{".": {}}, nodes: map[uint64]*node{}, readers: map[*reader]bool{},
 	}
 	var err error
-	f.journal, err = journal.Open(journal.Options{Files: o.Files, Pair: o.Pair, Magic: magic, Step: o.Step}, func(head []byte, body int64, n int) error {
+	j := journal.Options{Files: o.Files, Pair: o.Pair, Magic: magic, Step: o.Step, Salvage: o.Salvage}
+	f.journal, err = journal.Open(j, func(head []byte, body int64, n int) error {
 		r, ok := parse(head)
 		if !ok || n > 0 && r.kind != kindData || f.check(&r) != nil {
 			return fmt.Errorf("%w: record %.40x of a pack", kv.ErrCorrupt, head)

@@ -170,6 +170,51 @@ func TestDroppedWrites(t *testing.T) {
 	}
 }
 
+// TestSalvage damages a pack anywhere, and opens it with a salvage. It opens, each picture before the damage can be read, and no picture has
+// other bytes. New pictures can be stored.
+func TestSalvage(t *testing.T) {
+	d := journaltest.NewDisk()
+	open := func(d *journaltest.Disk, s *journal.Salvage) *blob.Folder {
+		t.Helper()
+		f, err := pack.Open(pack.Options{Files: d, Pair: [2]int{2, 3}, Extent: 100, Salvage: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return openFolder(t, f)
+	}
+	f := open(d, nil)
+	var all []blob.Hash
+	var ends []int // bytes of the file after each picture
+	for n := range 40 {
+		h, err := f.Put(t.Context(), strings.NewReader(strings.Repeat(fmt.Sprint("picture ", n, " "), 1+n%9)), blob.Hash{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, ends = append(all, h), append(ends, len(d.Bytes(2)))
+	}
+	data := d.Bytes(2)
+	for at := 0; at < len(data); at += stride() {
+		after := journaltest.NewDisk()
+		after.SetBytes(2, slices.Concat(data[:at], make([]byte, min(30, len(data)-at)), data[min(len(data), at+30):]))
+		folder := open(after, &journal.Salvage{Any: true})
+		for i, h := range all {
+			switch data, err := folder.Get(t.Context(), h); {
+			case err == nil && blob.Sum(data) != h:
+				t.Fatalf("byte %d: picture %d has other bytes", at, i)
+			case err != nil && at >= ends[i]:
+				t.Fatalf("byte %d: picture %d, which ends at byte %d: %v", at, i, ends[i], err)
+			}
+		}
+		h, err := folder.Put(t.Context(), strings.NewReader("one more"), blob.Hash{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(after, nil).Get(t.Context(), h); err != nil {
+			t.Fatalf("byte %d: a later picture: %v", at, err)
+		}
+	}
+}
+
 // step is one change in a script.
 type step struct {
 	op       string

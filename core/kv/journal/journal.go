@@ -64,6 +64,18 @@ type Options struct {
 	// finds no space. Room then returns an error until the journal has them again. So if a user calls Room before records that can wait,
 	// the other records have space.
 	Reserve int
+
+	Salvage *Salvage // nil: damage is an error
+}
+
+// Salvage makes Open cut the journal where it is damaged. Open sets the other fields, and cuts nothing if it returns an error.
+type Salvage struct {
+	// Any cuts at any damage, also of a header. If it is false, damage of a record that a compaction wrote is an error, since the records
+	// before it were never the journal's content. It is also an error if no record is left.
+	Any bool
+
+	Records int   // number of records before the damage
+	Lost    int64 // number of synced bytes that were cut
 }
 
 // Journal is a pair of files. It is safe for concurrent use.
@@ -94,10 +106,10 @@ func Open(o Options, yield Yield) (*Journal, error) {
 		o.Step = 64 << 10
 	}
 	j := &Journal{files: o.Files, pair: o.Pair, magic: o.Magic, pace: o.Step, reserve: o.Reserve}
-	if err := j.choose(); err != nil {
+	if err := j.choose(o.Salvage); err != nil {
 		return nil, err
 	}
-	if err := j.now.replay(yield); err != nil {
+	if err := j.now.replay(yield, o.Salvage); err != nil {
 		return nil, err
 	}
 	j.occupy()
@@ -138,21 +150,26 @@ func (j *Journal) Room() error {
 }
 
 // choose finds the current file, creates it if there is none, and empties the other file.
-func (j *Journal) choose() error {
+func (j *Journal) choose(s *Salvage) error {
 	var tapes [2]*tape
-	frames := false // a file has more than a header
+	frames := false   // a file has more than a header
+	total := int64(0) // bytes of both files
 	for i, file := range j.pair {
 		size, err := j.files.Size(file)
 		if err != nil {
 			return err
 		}
 		frames = frames || size > headerBytes
+		total += size
 		if tapes[i], err = readHeader(j.files, file, size, j.magic); err != nil {
 			return err
 		}
 	}
 	a, b := tapes[0], tapes[1]
 	switch {
+	case a == nil && b == nil && frames && s != nil && s.Any:
+		s.Lost = total
+		return j.create()
 	case a == nil && b == nil && frames:
 		return fmt.Errorf("%w: journal without a header", kv.ErrCorrupt)
 	case a == nil && b == nil:

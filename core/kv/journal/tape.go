@@ -28,6 +28,7 @@ type tape struct {
 	chain      uint32
 	written    int64  // bytes of the file
 	buffer     []byte // bytes that follow, not written yet
+	base       int64  // number of bytes that were synced before the header was
 	durable    int64  // number of synced bytes
 	mark       int    // index of the next mark to write
 }
@@ -59,13 +60,16 @@ func readHeader(files Files, file int, size int64, magic [8]byte) (*tape, error)
 		return nil, fmt.Errorf("%w: journal begins with %q, want %q", kv.ErrForeign, h[:8], magic[:])
 	}
 	t := &tape{files: files, file: file, generation: binary.LittleEndian.Uint64(h[8:]), written: size}
-	t.durable = int64(binary.LittleEndian.Uint64(h[16:]))
+	t.base = int64(binary.LittleEndian.Uint64(h[16:]))
 	for i := range 2 {
 		m := h[32+i*markBytes:]
 		length := int64(binary.LittleEndian.Uint64(m))
 		if [markBytes]byte(m) == t.markOf(length) && length > t.durable {
 			t.durable, t.mark = length, 1-i
 		}
+	}
+	if t.durable == 0 { // otherwise a mark below base is that of a cut
+		t.durable = t.base
 	}
 	t.chain = t.seed()
 	return t, nil
@@ -180,12 +184,30 @@ func (t *tape) seal(magic [8]byte) error {
 	return nil
 }
 
-// replay calls yield with each frame, and cuts off a torn tail.
-func (t *tape) replay(yield Yield) error {
+// cut removes the damaged frames at an offset and after it. If it is interrupted, the damage remains, or all of them are removed.
+func (t *tape) cut(at int64) error {
+	if err := t.files.Truncate(t.file, at); err != nil {
+		return err
+	}
+	t.written = at
+	for range 2 { // both marks include removed frames
+		if err := t.sync(); err != nil {
+			return err
+		}
+	}
+	return t.files.Sync(t.file)
+}
+
+// replay calls yield with each frame, and cuts off a torn tail. With s it cuts off damage, too.
+func (t *tape) replay(yield Yield, s *Salvage) error {
 	w := window{files: t.files, file: t.file, size: t.written}
+	unread := t.durable
+	if s != nil && !s.Any { // damage of a frame can begin in the body of the frame before
+		unread = t.base
+	}
 	at := int64(headerBytes)
 	for at < w.size {
-		f, ok, err := t.frame(&w, at)
+		f, ok, err := t.frame(&w, at, unread)
 		if err != nil {
 			return err
 		}
@@ -196,8 +218,15 @@ func (t *tape) replay(yield Yield) error {
 			return err
 		}
 		t.chain, at = f.chain, f.body+int64(f.n)
+		if s != nil {
+			s.Records++
+		}
 	}
 	if at < t.durable {
+		if s != nil && (s.Any || at > headerBytes && at >= t.base) {
+			s.Lost = t.durable - at
+			return t.cut(at)
+		}
 		return fmt.Errorf("%w: journal at byte %d of %d that were synced", kv.ErrCorrupt, at, t.durable)
 	}
 	if at < w.size {
@@ -217,8 +246,8 @@ type frame struct {
 	chain uint32
 }
 
-// frame reads the frame at an offset. ok is false if there is no valid frame. It does not read a synced body.
-func (t *tape) frame(w *window, at int64) (f frame, ok bool, err error) {
+// frame reads the frame at an offset. ok is false if there is no valid frame. It does not read a body that ends at unread or before.
+func (t *tape) frame(w *window, at, unread int64) (f frame, ok bool, err error) {
 	if at+frameBytes > w.size {
 		return f, false, nil
 	}
@@ -239,7 +268,7 @@ func (t *tape) frame(w *window, at int64) (f frame, ok bool, err error) {
 	if f.chain != binary.LittleEndian.Uint32(h[12:]) {
 		return f, false, nil
 	}
-	if end <= t.durable || body == 0 {
+	if end <= unread || body == 0 {
 		return f, true, nil
 	}
 	want := binary.LittleEndian.Uint32(h[8:])

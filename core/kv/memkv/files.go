@@ -36,6 +36,8 @@ type Files struct {
 	// Reserve is the number of bytes that the files reserve for batches that free space; see journal.Options. Room returns kv.ErrFull once
 	// other batches have used them.
 	Reserve int
+
+	Salvage *journal.Salvage // see journal.Options
 }
 
 // fileStore is the journal of a store in files, with the places of the values that stay in the files.
@@ -80,7 +82,7 @@ func newFileStore(o Files) *fileStore {
 
 // open replays the files. It calls yield with each batch, borrowed until yield returns, and with the far values of the batch.
 func (f *fileStore) open(yield func(b *kv.Batch, values []farOp)) (err error) {
-	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step, Reserve: f.o.Reserve}
+	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step, Reserve: f.o.Reserve, Salvage: f.o.Salvage}
 	f.journal, err = journal.Open(o, func(head []byte, body int64, n int) error {
 		b, values, err := f.parse(head, body, n)
 		if err != nil {

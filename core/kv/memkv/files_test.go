@@ -1,9 +1,12 @@
 package memkv_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -193,6 +196,77 @@ func TestFilesDamage(t *testing.T) {
 		if _, err := openInFiles(after, 1<<20); cut > 64 && !errors.Is(err, kv.ErrCorrupt) {
 			t.Fatalf("cut to %d bytes: %v, want ErrCorrupt", cut, err)
 		}
+	}
+}
+
+// TestFilesSalvage damages a store at random places and opens it with a salvage. It has the state after some batch, not before the last one
+// that the file had before the damage, and takes the later batches again. Damage of a compaction's records is refused.
+func TestFilesSalvage(t *testing.T) {
+	session := kvtest.NewSession(9, 200, 60)
+	cut, refused := 0, 0
+	for _, slack := range []int64{1 << 20, 2000} {
+		d := journaltest.NewDisk()
+		notes := record(t, d, session, slack)
+		file := 2
+		if len(d.Bytes(3)) > len(d.Bytes(2)) {
+			file = 3
+		}
+		data := d.Bytes(file)
+		base := int(binary.LittleEndian.Uint64(data[16:]))
+		durable := map[int]int64{} // by the size of the file at that moment
+		for _, n := range notes {
+			if now := d.At(n.moment, 0).Bytes(file); len(now) >= 64 && bytes.HasPrefix(data[64:], now[64:]) {
+				durable[len(now)] = n.durable
+			}
+		}
+		for seed := range testkit.Seeds(t, 100, 5000) {
+			rng := rand.New(rand.NewPCG(seed, 44))
+			at := 64 + rng.IntN(len(data)-64)
+			bad := slices.Clone(data)
+			if n := rng.IntN(min(500, len(data)-at)); n > 0 {
+				clear(bad[at:][:n])
+			} else {
+				bad = bad[:at]
+			}
+			least := int64(0)
+			for size, n := range durable {
+				if at >= base && size <= at {
+					least = max(least, n)
+				}
+			}
+			after := d.At(d.Ops(), 0)
+			after.SetBytes(file, bad)
+			var salvage journal.Salvage
+			o := memkv.Files{Disk: after, Pair: [2]int{2, 3}, MinFileValue: 20, Slack: slack, Step: 1, Salvage: &salvage}
+			store, err := memkv.Open(memkv.Options{Files: &o})
+			if err != nil {
+				if at >= base && least > 0 || !errors.Is(err, kv.ErrCorrupt) {
+					t.Fatalf("seed %d: byte %d of %d, compacted %d: %v", seed, at, len(data), base, err)
+				}
+				refused++
+				continue
+			}
+			n, err := session.Check(store, least, int64(session.Len()))
+			if err == nil {
+				err = session.Run(store, n, &kvtest.Progress{})
+			}
+			if err == nil {
+				store, err = openInFiles(after, slack)
+			}
+			if err == nil {
+				_, err = session.Check(store, int64(session.Len()), int64(session.Len()))
+			}
+			if errors.Is(err, kv.ErrCorrupt) && at < base { // a value in the file, which opening does not read
+				continue
+			}
+			if err != nil {
+				t.Fatalf("seed %d: byte %d of %d, compacted %d: %v", seed, at, len(data), base, err)
+			}
+			cut++
+		}
+	}
+	if cut == 0 || refused == 0 {
+		t.Errorf("%d salvages, %d refused", cut, refused)
 	}
 }
 
