@@ -204,6 +204,10 @@ func TestReplies(t *testing.T) {
 	if got, err := abi.ParseHosted(hosted.Marshal()); !cmp.Equal(got, hosted) || err != nil {
 		t.Errorf("%+v, %v, want %+v", got, err, hosted)
 	}
+	salvage := abi.SalvageReply{Records: 1, Lost: 2, LostPictures: 1 << 40}
+	if got, err := abi.ParseSalvage(salvage.Marshal()); got != salvage || err != nil {
+		t.Errorf("%+v, %v, want %+v", got, err, salvage)
+	}
 	memory := abi.MemoryReply{Heap: 1, System: 1 << 40}
 	if got, err := abi.ParseMemory(memory.Marshal()); got != memory || err != nil {
 		t.Errorf("%+v, %v, want %+v", got, err, memory)

@@ -14,6 +14,7 @@ const (
 	AskBlob       = "blob"        // Name: the 32 bytes of a hash. Reply: the picture's bytes, if the guest stores the pictures
 	AskClose      = "close"       // Reply: none. The host must not call the guest afterwards
 	AskMemory     = "memory"      // Reply: a MemoryReply
+	AskSalvage    = "salvage"     // Reply: a SalvageReply
 	AskNetwork    = "network"     // Reply: the 32 bytes of the base of the network that analyses new inputs
 	AskDigest     = "digest"      // Reply: a DigestReply of a replica's confirmed state
 	AskFilm       = "film"        // Film.Output: first 4,096 bytes of a video. Reply: a FilmReply for ffprobe; without Args, use analyse
@@ -94,6 +95,24 @@ func (m *MemoryReply) Marshal() []byte { return inner(m, putMemoryReply) }
 
 // ParseMemory reads the fields of a value.
 func ParseMemory(value []byte) (MemoryReply, error) { return fields("memory", value, getMemoryReply) }
+
+// SalvageReply is the result of opening the files with Settings.Salvage.
+//
+//field:fields put get
+//field:pages get
+type SalvageReply struct {
+	Records      uint64 `wire:"1"` // number of records that were read
+	Lost         uint64 `wire:"2"` // bytes of synced records that were cut
+	LostPictures uint64 `wire:"3"` // bytes of synced pictures that were cut
+}
+
+// Marshal returns the fields of the value.
+func (r *SalvageReply) Marshal() []byte { return inner(r, putSalvageReply) }
+
+// ParseSalvage reads the fields of a value.
+func ParseSalvage(value []byte) (SalvageReply, error) {
+	return fields("salvage", value, getSalvageReply)
+}
 
 // DigestReply is the digest of the state that a replica has folded from its origin's log.
 //

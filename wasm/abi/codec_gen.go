@@ -603,6 +603,12 @@ func putRun(e *field.Encoder, x *Run) {
 	e.Uint(4, x.Bytes)
 }
 
+func putSalvageReply(e *field.Encoder, x *SalvageReply) {
+	e.Uint(1, x.Records)
+	e.Uint(2, x.Lost)
+	e.Uint(3, x.LostPictures)
+}
+
 func putServeResult(e *field.Encoder, x *ServeResult) {
 	e.Uint(1, uint64(max(x.Response.Status, 0)))
 	e.Text(2, x.Response.ContentType)
@@ -653,6 +659,7 @@ func putSettings(e *field.Encoder, x *Settings) {
 		e.Close(at)
 	}
 	e.Uint(21, x.MaxAnswer)
+	e.Bool(22, x.Salvage)
 }
 
 func putStep(e *field.Encoder, x *step) {
@@ -1383,6 +1390,19 @@ func getRun(d *field.Decoder, x *Run) {
 	}
 }
 
+func getSalvageReply(d *field.Decoder, x *SalvageReply) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Records = d.Uint()
+		case 2:
+			x.Lost = d.Uint()
+		case 3:
+			x.LostPictures = d.Uint()
+		}
+	}
+}
+
 func getServeResult(d *field.Decoder, x *ServeResult) {
 	for d.Next() {
 		switch d.Number {
@@ -1471,6 +1491,8 @@ func getSettings(d *field.Decoder, x *Settings) {
 			d.Close(at)
 		case 21:
 			x.MaxAnswer = d.Uint()
+		case 22:
+			x.Salvage = d.Bool()
 		}
 	}
 }

@@ -40,6 +40,7 @@ type Settings struct {
 	Checked   bool     `wire:"19"` // the host has verified the SHA-256 of the bundles' files; the guest does not verify it again
 	MaxAnswer uint64   `wire:"21"` // maximum bytes of an answer's body; 0: the core's default
 	Replica   *Replica `wire:"20"` // settings of a replica of an origin's application; absent: the application is independent
+	Salvage   bool     `wire:"22"` // with store 2: cut the files where they are damaged, see question `salvage`; if false, damage is an error
 }
 
 // Replica has the settings of an application that is a replica.

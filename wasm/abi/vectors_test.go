@@ -43,7 +43,7 @@ func settings() abi.Settings {
 		Role: abi.Both, App: "0123456789abcdef0123456789abcdef", Store: abi.StoreFiles, PublicURL: "https://a.example",
 		PublicAppID: "main", KeepPredicted: time.Hour, Bundles: []string{"general-v1.3/manifest.json", "color/colors.tsv"},
 		Tokens: true, OpenDoor: true, Rate: 10, Burst: 100, Counted: true, MaxBytes: 200, MaxMembers: 4,
-		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond, Memory: 1 << 28, Checked: true,
+		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond, Memory: 1 << 28, Checked: true, Salvage: true,
 	}
 }
 
@@ -154,6 +154,7 @@ func vectors() []vector {
 	}}
 	digest := abi.DigestReply{Epoch: log.Epoch{1, 15: 2}, Seq: 12, Digest: blob.Sum([]byte("state"))}
 	memory := abi.MemoryReply{Heap: 1 << 20, System: 1 << 33}
+	salvage := abi.SalvageReply{Records: 7, Lost: 300, LostPictures: 1 << 33}
 
 	goodFields := fields{
 		"error": 0., "analysis": hex.EncodeToString(seen), "blob": good.Blob.String(), "content_type": "image/png", "picture": "70",
@@ -166,7 +167,7 @@ func vectors() []vector {
 		envelope("settings", "all", s.Marshal(), fields{
 			"role": 3., "app": s.App, "store": 2., "public_url": s.PublicURL, "public_app_id": "main", "keep_predicted": 3600.,
 			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
-			"counted": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28), "checked": true,
+			"counted": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28), "checked": true, "salvage": true,
 		}),
 		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreHost}).Marshal(), fields{"role": 1., "store": 1.}),
 		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),
@@ -215,6 +216,7 @@ func vectors() []vector {
 		envelope("digest", "all", digest.Marshal(), fields{
 			"epoch": hex.EncodeToString(digest.Epoch[:]), "seq": 12., "digest": hex.EncodeToString(digest.Digest[:]),
 		}),
+		envelope("salvage", "all", salvage.Marshal(), fields{"records": 7., "lost": 300., "lost_pictures": float64(1 << 33)}),
 		envelope("memory", "all", memory.Marshal(), fields{"heap": float64(1 << 20), "system": float64(1 << 33)}),
 	}
 	return append(all, syncVectors()...)
@@ -309,6 +311,9 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 	case "memory":
 		m, err := abi.ParseMemory(data)
 		return m.Marshal(), err
+	case "salvage":
+		r, err := abi.ParseSalvage(data)
+		return r.Marshal(), err
 	case "analysis":
 		a, err := abi.ParseAnalysis(data)
 		return abi.AppendAnalysis(nil, &a), err
@@ -327,7 +332,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 
 var kinds = []string{
 	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
-	"film", "memory", "digest", "analysis", "event", "synced",
+	"film", "memory", "salvage", "digest", "analysis", "event", "synced",
 }
 
 // FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is

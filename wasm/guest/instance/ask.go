@@ -28,6 +28,9 @@ func (i *Instance) ask(q *abi.Query) ([]byte, error) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return (&abi.MemoryReply{Heap: m.HeapAlloc, System: m.Sys}).Marshal(), nil
+	case abi.AskSalvage:
+		s := &i.salvaged
+		return (&abi.SalvageReply{Records: uint64(s[0].Records), Lost: uint64(s[0].Lost), LostPictures: uint64(s[1].Lost)}).Marshal(), nil
 	case abi.AskNetwork:
 		return i.network[:], nil
 	case abi.AskClose:

@@ -2,7 +2,9 @@ package instance_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/abi"
@@ -99,6 +102,59 @@ func TestKilledTab(t *testing.T) {
 		if body := p.fetch(t, 200, "GET", "/v2/inputs/status", "", ""); !strings.Contains(body, `"to_process":0,"errors":0`) {
 			t.Fatalf("afterwards: %s", body)
 		}
+	}
+}
+
+// TestSalvage damages the files of a page at random places. With a salvage they open, unless nothing of the store can be read, and the page
+// has the inputs whose bytes precede the damage. It works and opens again.
+func TestSalvage(t *testing.T) {
+	bundles, disk := apitest.TinyBundles(t), journaltest.NewDisk()
+	p := openPage(t, bundles, disk)
+	var sizes [][2]int // bytes of the store and of the pictures after each input
+	for n := range 12 {
+		p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture(fmt.Sprint("input-", n), "red.png", "")+`]}`)
+		p.rest(t, time.Second)
+		sizes = append(sizes, [2]int{len(disk.Bytes(0)), len(disk.Bytes(2))})
+	}
+	settings := abi.Settings{Role: abi.Engine, Store: abi.StoreFiles, OpenDoor: true}
+	for seed := range testkit.Seeds(t, 40, 1000) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		after := disk.At(disk.Ops(), 0)
+		damage := [2]int{math.MaxInt, math.MaxInt}
+		for i, file := range []int{0, 2} {
+			if rng.IntN(4) > 0 {
+				data := after.Bytes(file)
+				damage[i] = 64 + rng.IntN(len(data)-64)
+				after.SetBytes(file, data[:damage[i]])
+			}
+		}
+		if damage != [2]int{math.MaxInt, math.MaxInt} {
+			h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: p, Files: after})
+			s := settings
+			s.Bundles = names(bundles)
+			if guestErr, err := abi.ParseDone((&instance.Instance{Imports: h}).Open(s.Marshal())); !errors.Is(guestErr, kv.ErrCorrupt) || err != nil {
+				t.Fatalf("seed %d: damage at %v: %v, %v, want ErrCorrupt", seed, damage, guestErr, err)
+			}
+		}
+		if damage[0] < sizes[0][0] {
+			continue // perhaps before the first record
+		}
+		p := openPage(t, bundles, after, func(s *abi.Settings) { s.Salvage = true })
+		r, err := abi.ParseSalvage(p.ask(t, abi.Query{What: abi.AskSalvage}))
+		if err != nil || r.Records == 0 || (r.Lost > 0) != (damage[0] < math.MaxInt) || (r.LostPictures > 0) != (damage[1] < math.MaxInt) {
+			t.Fatalf("seed %d: damage at %v: %+v, %v", seed, damage, r, err)
+		}
+		for n, size := range sizes {
+			if size[0] <= damage[0] {
+				p.fetch(t, 200, "GET", fmt.Sprint("/v2/inputs/input-", n), "", "")
+			}
+		}
+		p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("more", "blue.png", "")+`]}`)
+		p.rest(t, time.Second)
+		p.ask(t, abi.Query{What: abi.AskClose})
+		p = openPage(t, bundles, after)
+		name := imageURL(t, p.fetch(t, 200, "GET", "/v2/inputs/more", "", ""))
+		p.ask(t, abi.Query{What: abi.AskHosted, Name: name})
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
@@ -31,9 +32,10 @@ type Instance struct {
 	Imports hostapi.Imports
 
 	settings  abi.Settings
-	engine    *core.Engine // nil if the instance has no engine role or is not open
-	network   [32]byte     // base of the network of Settings.Bundles
-	pictures  *pictures    // pictures in the instance's own store; nil: the host stores them
+	engine    *core.Engine       // nil if the instance has no engine role or is not open
+	network   [32]byte           // base of the network of Settings.Bundles
+	pictures  *pictures          // pictures in the instance's own store; nil: the host stores them
+	salvaged  [2]journal.Salvage // of the store and of its pictures
 	close     []func() error
 	singleApp *singleApp // access to a single application; nil: credentials identify the caller
 	analysts  *analysts

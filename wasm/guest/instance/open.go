@@ -167,6 +167,9 @@ func (i *Instance) openStore() (kv.Store, error) {
 		return hostapi.NewStore(i.Imports), nil
 	case abi.StoreFiles:
 		o.Files = &memkv.Files{Disk: hostapi.Disk{From: i.Imports}, Pair: storeFiles, Reserve: reserveBytes}
+		if i.settings.Salvage {
+			o.Files.Salvage = &i.salvaged[0]
+		}
 	}
 	s, err := memkv.Open(o)
 	if err != nil {

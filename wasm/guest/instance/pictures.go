@@ -39,7 +39,12 @@ func (i *Instance) openPictures() (*pictures, error) {
 		Lazy: true,
 	}
 	if i.settings.Store == abi.StoreFiles {
-		files, err := pack.Open(pack.Options{Files: hostapi.Disk{From: i.Imports}, Pair: pictureFiles})
+		packed := pack.Options{Files: hostapi.Disk{From: i.Imports}, Pair: pictureFiles}
+		if i.settings.Salvage {
+			packed.Salvage = &i.salvaged[1]
+			packed.Salvage.Any = true // pictures do not depend on each other
+		}
+		files, err := pack.Open(packed)
 		if err != nil {
 			return nil, fmt.Errorf("pictures: %w", err)
 		}

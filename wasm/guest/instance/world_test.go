@@ -257,7 +257,8 @@ func (p *page) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
+// openPage opens a page on files, with the default settings except for more.
+func openPage(t testing.TB, bundles fs.FS, disk journal.Files, more ...func(*abi.Settings)) *page {
 	t.Helper()
 	p := &page{now: apitest.Start, names: *apitest.NewCounter(1 << 32)}
 	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
@@ -265,6 +266,9 @@ func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 	s := abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, OpenDoor: true}
 	if disk != nil {
 		s.Store = abi.StoreFiles
+	}
+	for _, set := range more {
+		set(&s)
 	}
 	p.guest = open(t, h, s)
 	p.guest.move = func(d time.Duration) { p.now = p.now.Add(d) }

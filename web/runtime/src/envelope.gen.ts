@@ -841,6 +841,32 @@ export function getRun(r: Reader): Run {
   return x;
 }
 
+export interface SalvageReply {
+  /** number of records that were read */
+  records: number;
+  /** bytes of synced records that were cut */
+  lost: number;
+  /** bytes of synced pictures that were cut */
+  lostPictures: number;
+}
+
+export function getSalvageReply(r: Reader): SalvageReply {
+  const x: SalvageReply = {records: 0, lost: 0, lostPictures: 0};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.records = r.uint();
+        break;
+      case 2:
+        x.lost = r.uint();
+        break;
+      case 3:
+        x.lostPictures = r.uint();
+        break;
+    }
+  return x;
+}
+
 export interface ServeResult {
   /** HTTP status */
   status: number;
@@ -929,6 +955,8 @@ export interface Settings {
   replica?: Replica | undefined;
   /** maximum bytes of an answer's body; 0: the core's default */
   maxAnswer?: number | undefined;
+  /** with store 2: cut the files where they are damaged, see question `salvage`; if false, damage is an error */
+  salvage?: boolean | undefined;
 }
 
 export function putSettings(w: Writer, x: Settings): Writer {
@@ -953,6 +981,7 @@ export function putSettings(w: Writer, x: Settings): Writer {
   w.bool(19, x.checked);
   if (x.replica) w.message(20, putReplica(new Writer(), x.replica));
   w.uint(21, x.maxAnswer);
+  w.bool(22, x.salvage);
   return w;
 }
 

@@ -12,6 +12,7 @@ import {
   getHostedReply,
   getReply,
   getResult,
+  getSalvageReply,
   getServeResult,
   getStepResult,
   type HostedReply as HostedFields,
@@ -27,6 +28,7 @@ import {
   type Request as RequestFields,
   type Result,
   type Run,
+  type SalvageReply,
   type StepResult as StepFields,
 } from './envelope.gen.ts';
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
@@ -69,13 +71,17 @@ export function encodeSettings({ role, store, replica: r, ...rest }: Settings): 
   return putSettings(Writer.envelope(), x).finish();
 }
 
-/** An error that the guest returned, with its code. */
+/** The codes of the guest's errors that this host handles. */
+export const refusals = { noApp: 17, damaged: 18 } as const;
+
+/** An error that the guest returned, with its code. The name of an error of a damaged store is DamagedError, in every thread. */
 export class GuestError extends Error {
   override name = 'GuestError';
   readonly code: number;
   constructor(code: number, text: string) {
     super(text || `the module refused with code ${code}`);
     this.code = code;
+    if (code === refusals.damaged) this.name = 'DamagedError';
   }
 }
 
@@ -84,9 +90,6 @@ export function checkDone(answer: Uint8Array): void {
   const { error } = getDone(Reader.envelope(answer));
   if (error) throw failure(error);
 }
-
-/** The codes of the guest's errors that this host handles. */
-export const refusals = { noApp: 17 } as const;
 
 /** Returns a Fault as a GuestError. */
 export const failure = ({ code, text }: Fault): GuestError => new GuestError(code, text);
@@ -239,6 +242,12 @@ export interface HostedReply {
   data?: Uint8Array<ArrayBuffer>;
   hash: Uint8Array;
 }
+
+/** The part of a damaged store that a salvage has left. */
+export type Salvaged = SalvageReply;
+
+/** Decodes the value of the question `salvage`. */
+export const decodeSalvage = (value: Uint8Array): Salvaged => getSalvageReply(new Reader(value));
 
 /** Decodes the value of the question `hosted`. */
 export function decodeHostedReply(value: Uint8Array): HostedReply {

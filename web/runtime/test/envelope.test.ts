@@ -147,6 +147,7 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
         pictureTime: f.picture_time,
         memory: f.memory,
         checked: f.checked,
+        salvage: f.salvage,
         ...(f.replica && { replica: toReplica(f.replica) }),
       }),
   },
@@ -198,6 +199,9 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
     },
   },
   digest: { read: (p) => sync.decodeDigest(p) },
+  salvage: {
+    read: (p) => Object.fromEntries(Object.entries(messages.decodeSalvage(p)).map(([k, v]) => [snake(k), v])),
+  },
   reply: {
     read: (p) => {
       try {
