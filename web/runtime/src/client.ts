@@ -4,12 +4,13 @@ import type { CopyStatus, Digest } from './copy.ts';
 import type { FilmProgress } from './film.ts';
 import type { FromEngine, RuntimeInfo, Start, ToEngine } from './host.ts';
 import type { Progress } from './load.ts';
-import type { Answer, Request as Call, Pictures } from './messages.ts';
+import type { Answer, Request as Call, Pictures, Salvaged } from './messages.ts';
 import type { Port } from './port.ts';
 
 export type { CopyStatus, Digest } from './copy.ts';
 export type { FilmProgress } from './film.ts';
 export type { Progress } from './load.ts';
+export type { Salvaged } from './messages.ts';
 
 /** The options of a replica: the application and its origin. */
 export interface CopyOptions {
@@ -47,6 +48,11 @@ export interface CommonOptions {
   onProgress?: (p: Progress) => void;
   /** Aborts the start. It has no effect on an open runtime: call `close`. */
   signal?: AbortSignal;
+  /**
+   * Opens a store that is damaged with the part that can be read: the writes before the damage, and the pictures before the damage.
+   * `Client.salvaged` has the numbers. Without it, `open` rejects with an error of the name `DamagedError`, and also if nothing can be read.
+   */
+  salvage?: boolean;
   /** Makes the store's only application a replica of an origin's. The first start needs the origin, later ones do not. */
   copy?: CopyOptions;
 }
@@ -134,6 +140,11 @@ export class Client {
   /** Whether this page has the data open. Otherwise another tab has it and answers. It can change when that tab is closed. */
   get owner(): boolean {
     return this.#info.owner;
+  }
+
+  /** The part of the store that was read, if it was opened with `salvage`, in this tab or in the tab that has it open. */
+  get salvaged(): Salvaged | undefined {
+    return this.#info.salvaged;
   }
 
   /** The client of the replica; undefined if the runtime was opened without one. */

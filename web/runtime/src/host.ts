@@ -13,12 +13,14 @@ import {
   type Answer,
   decodeReply,
   decodeResult,
+  decodeSalvage,
   encodeQuestion,
   GuestError,
   type Pictures,
   type Request,
   type Result,
   refusals,
+  type Salvaged,
   type Settings,
 } from './messages.ts';
 import { type Bundles, Networks } from './networks.ts';
@@ -38,6 +40,7 @@ export interface Start {
   keepPredicted?: number; // seconds
   pictureTime: number; // milliseconds
   copy?: CopyStart; // set if the store's only application is a replica of an origin's
+  salvage?: boolean; // opens a damaged store with the part that can be read
 }
 
 /** The services of the platform. */
@@ -80,6 +83,8 @@ export interface RuntimeInfo {
   /** Whether this thread has the data open. Otherwise another tab's thread has the data and answers. */
   owner: boolean;
   copy: boolean;
+  /** The result of opening the store with `salvage`. */
+  salvaged: Salvaged | undefined;
 }
 
 /** The messages to and from an analysing worker. */
@@ -320,8 +325,14 @@ type Watch = (copy: CopyStatus, offline: boolean) => void;
 export interface EngineHandle {
   engine: Engine;
   store: RuntimeInfo['store'];
+  salvaged: Salvaged | undefined;
   watches: Set<Watch>;
   close(): Promise<void>;
+}
+
+/** Returns the facts about a runtime for the thread that has it open. */
+export function infoOf({ store, engine, salvaged }: EngineHandle): RuntimeInfo {
+  return { store, owner: true, copy: !!engine.copy, salvaged };
 }
 
 const credentialTimeout = 20_000; // ms in which the page must answer the question for a credential
@@ -397,8 +408,12 @@ export async function run(
       networks
         ?.settle(base, usedBases)
         .catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
+    let salvaged: Salvaged | undefined;
     const instance = async (register?: Register) => {
-      const guest = await Guest.open(modules, services, settingsOf(start, loaded, files, register));
+      // An instance that replaces the first one does not salvage: damage of an open store must be reported.
+      const salvage = start.salvage && !salvaged;
+      const guest = await Guest.open(modules, services, { ...settingsOf(start, loaded, files, register), salvage });
+      if (salvage) salvaged = decodeSalvage(decodeReply(guest.call('ask', encodeQuestion('salvage'))));
       // The network is stored before the first call can store an input. If the disk is full, the store still opens.
       base = decodeReply(guest.call('ask', encodeQuestion('network'))).slice() as Uint8Array<ArrayBuffer>;
       await settle();
@@ -412,7 +427,7 @@ export async function run(
       if (files) wipe(files);
       await networks?.clear();
     };
-    const open = copy ? () => openCopy(copy, instance, files, empty, credential) : () => instance();
+    const open = copy ? () => openCopy(start, copy, instance, files, empty, credential) : () => instance();
     const onChange: Watch = (status, offline) => {
       for (const watch of watches) watch(status, offline);
     };
@@ -431,7 +446,7 @@ export async function run(
       spares.close();
       files?.close();
     };
-    return { engine, store, watches, close };
+    return { engine, store, salvaged, watches, close };
   } catch (failure) {
     spares.close();
     files?.close();
@@ -441,9 +456,10 @@ export async function run(
 
 /**
  * Opens an instance for a replica. If the store does not have the application yet, openCopy first gets the app record from the origin. If
- * the origin has deleted the application, openCopy empties the store and rejects.
+ * the origin has deleted the application, openCopy empties the store and rejects. It rejects if a salvage has left nothing of the application.
  */
 async function openCopy(
+  { salvage }: Start,
   { origin, app }: CopyStart,
   instance: (register?: Register) => Promise<Guest>,
   files: Files | undefined,
@@ -455,6 +471,7 @@ async function openCopy(
       return await instance();
     } catch (failure) {
       if (!(failure instanceof GuestError) || failure.code !== refusals.noApp) throw failure;
+      if (salvage) throw new GuestError(refusals.damaged, failure.message);
     }
   try {
     return await instance(await join(origin, app, credential));

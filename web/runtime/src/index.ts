@@ -4,7 +4,7 @@ import { Client, type CommonOptions, copyStart } from './client.ts';
 import { PrivateFiles } from './files.ts';
 import type { Port } from './port.ts';
 
-export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progress } from './client.ts';
+export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progress, Salvaged } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {
@@ -53,6 +53,7 @@ export const Sightline = {
         workers: options.workers ?? Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1)),
         publicUrl: options.publicUrl ?? location.origin,
         ...(options.keepPredicted && { keepPredicted: options.keepPredicted }),
+        ...(options.salvage && { salvage: true }),
         pictureTime: options.pictureTime ?? 10_000,
         ...(copy && { copy }),
       },

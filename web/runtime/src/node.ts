@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { Client, type CommonOptions, copyStart } from './client.ts';
 import { spawn } from './nodeport.ts';
 
-export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progress } from './client.ts';
+export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progress, Salvaged } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {
@@ -27,6 +27,7 @@ export const Sightline = {
         workers: options.workers ?? Math.min(4, Math.max(1, availableParallelism() - 1)),
         publicUrl: options.publicUrl ?? 'http://localhost',
         ...(options.keepPredicted && { keepPredicted: options.keepPredicted }),
+        ...(options.salvage && { salvage: true }),
         pictureTime: options.pictureTime ?? 10_000,
         ...(options.copy && { copy: copyStart(options.copy) }),
       },

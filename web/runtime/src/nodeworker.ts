@@ -7,6 +7,7 @@ import {
   Desk,
   type EngineHandle,
   type FromEngine,
+  infoOf,
   type Platform,
   run,
   type ToAnalyser,
@@ -37,7 +38,7 @@ async function take(m: ToEngine | ToAnalyser): Promise<void> {
   if ('start' in m) {
     running = await run(platform, m.start, (progress) => sendToClient({ progress }), asker);
     desk = new Desk(running, sendToClient);
-    return sendToClient({ opened: { store: running.store, owner: true, copy: !!running.engine.copy } });
+    return sendToClient({ opened: infoOf(running) });
   }
   if ('credential' in m) return asker.take(m);
   if ('close' in m) {

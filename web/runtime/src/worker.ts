@@ -9,8 +9,8 @@ import {
   type EngineHandle,
   type FromAnalyser,
   type FromEngine,
+  infoOf,
   type Platform,
-  type RuntimeInfo,
   run,
   type Start,
   type ToAnalyser,
@@ -78,10 +78,6 @@ class EngineWorker {
     if (!isOwner) await this.#follow();
   }
 
-  #infoOf({ store, engine }: EngineHandle): RuntimeInfo {
-    return { store, owner: true, copy: !!engine.copy };
-  }
-
   /** Owns the store: runs the engine and answers peers until #end is called. The lock is held until the promise resolves. */
   async #serveStore(): Promise<void> {
     const ended = new Promise<void>((resolve) => {
@@ -89,7 +85,7 @@ class EngineWorker {
     });
     const running = await this.#startEngine();
     if (!running) return;
-    const opened = this.#infoOf(running);
+    const opened = infoOf(running);
     const unlisten = running.store === 'private' ? listen(this.#start.name, running, opened) : () => {};
     await ended;
     unlisten();
@@ -104,7 +100,7 @@ class EngineWorker {
       if (this.#start.store !== 'private' || !navigator.locks) {
         this.#end = () => void running.close().then(() => send({ closed: true }));
       }
-      send({ opened: this.#infoOf(running) });
+      send({ opened: infoOf(running) });
       for (const m of this.#queuedMessages.splice(0)) void this.#desk.take(m);
       return running;
     } catch (failure) {
@@ -122,6 +118,7 @@ class EngineWorker {
     peer.onmessage = (m) => {
       if ('opened' in m) {
         this.#connected = true;
+        this.#start.salvage = false; // in case this tab becomes the owner: the store is no longer damaged
         for (const message of this.#queuedMessages.splice(0)) this.#forward(message);
       }
       if ('id' in m && !('frames' in m)) this.#openCalls.delete(m.id);
