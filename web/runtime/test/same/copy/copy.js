@@ -65,17 +65,19 @@ export async function copies(step, server, browser) {
       return inputs.filter((i) => i.status.code === 30000).length === n;
     }, `${n} inputs are analysed`);
   /** Runs in the page: opens the replica with the credential `authorization`. */
-  const openCopy = ([app, authorization]) => {
+  const openCopy = ([app, authorization, options]) => {
     globalThis.credentialCalls = 0;
     globalThis.statuses = [];
     const credential = async () => {
       credentialCalls++;
       return authorization;
     };
-    return open({ workers: 1, copy: { origin: '', app, credential, name: 'a page' } }).then(async (opened) => {
-      s.sync.onchange = (status) => statuses.push(status);
-      return opened;
-    });
+    return open({ workers: 1, copy: { origin: '', app, credential, name: 'a page' }, ...options }).then(
+      async (opened) => {
+        s.sync.onchange = (status) => statuses.push(status);
+        return opened;
+      },
+    );
   };
   const openInPage = () => page.evaluate(openCopy, [app, `Key ${key}`]);
   /** Returns the digest of the origin's state, and its log entry. */
@@ -288,6 +290,73 @@ export async function copies(step, server, browser) {
     for (const path of ['inputs', 'models'])
       same((await atOrigin('DELETE', `/v2/${path}`, { delete_all: true })).status.code, 10000, `deleting all ${path}`);
     await agree();
+  });
+
+  await step('A damaged replica sends the operations that can be read, and gives no name twice', async () => {
+    const id = '33-thistle.jpg';
+    const inputs = [{ id, data: { image: { base64: base64(id) } } }];
+    await atOrigin('POST', '/v2/inputs', { inputs });
+    await waitUntilAnalysed(atOrigin, 1);
+    await agree();
+    /** Labels the picture with a concept here, and returns the writer of the operation. */
+    const label = (concept) =>
+      page.evaluate(
+        async (body) =>
+          (await s.fetch('/v2/inputs', { method: 'PATCH', body })).headers.get('X-Sightline-Operations').split(':')[0],
+        JSON.stringify({ action: 'merge', inputs: [{ id, data: { concepts: [{ id: concept }] } }] }),
+      );
+    const labels = async (ask) =>
+      (await ask('GET', `/v2/inputs/${id}`)).input.data.concepts
+        .map((c) => c.id)
+        .sort()
+        .join();
+    /** Returns the size of the file of records, which begins with the letters SLSTORE1. With `size`, it truncates the file. */
+    const records = (size) =>
+      page.evaluate(
+        async ([app, size]) => {
+          let folder = await navigator.storage.getDirectory();
+          for (const name of ['sightline', `copy-${app}`]) folder = await folder.getDirectoryHandle(name);
+          for (const name of ['0', '1']) {
+            const handle = await folder.getFileHandle(name);
+            const file = await handle.getFile();
+            if ((await file.slice(0, 8).text()) !== 'SLSTORE1') continue;
+            if (size === undefined) return file.size;
+            const writable = await handle.createWritable({ keepExistingData: true });
+            await writable.truncate(size);
+            return writable.close();
+          }
+        },
+        [app, size],
+      );
+    await page.evaluate(() => s.sync.offline(true));
+    const writer = await label('first');
+    const size = await records();
+    await page.evaluate(() => s.sync.offline(false));
+    await agree();
+    same(await label('second'), writer, 'the writer of the next operation');
+    await agree();
+    await page.evaluate(() => s.sync.offline(true));
+    await label('third');
+    await page.evaluate(() => s.close());
+    await records(size + 20);
+
+    const second = await browser.page();
+    const refusal = (in_) => in_.evaluate(openCopy, [app, `Key ${key}`]).catch((failure) => failure.message);
+    for (const one of [page, second]) same((await refusal(one)).match(/were synced/g), ['were synced'], 'the refusal');
+    const start = [app, `Key ${key}`, { salvage: true }];
+    await page.evaluate(openCopy, start);
+    const salvaged = await page.evaluate(() => s.salvaged);
+    check(salvaged.records > 0 && salvaged.lost > 0 && !salvaged.lostPictures, `cut: ${JSON.stringify(salvaged)}`);
+    same((await second.evaluate(openCopy, start)).owner, false, 'the owner of the second tab');
+    same(await second.evaluate(() => s.salvaged), salvaged, 'the numbers in the second tab');
+    await second.close();
+    await agree();
+    same(await labels(call), 'first,second', 'labels of the origin and those that were read');
+    check((await label('fourth')) !== writer, 'the writer is the one from before the damage');
+    await agree();
+    same([await labels(call), await labels(atOrigin)], Array(2).fill('first,fourth,second'), 'labels in the end');
+    same((await call('GET', '/v2/sync/conflicts')).conflicts, [], 'conflicts');
+    return JSON.stringify(salvaged);
   });
 
   await step('A page of another site has a replica too', async () => {
