@@ -20,6 +20,7 @@
 //	keys.js      everything by keyboard alone
 //	video.js     videos recognised in the browser: frames, keys, a saved frame, and a file that cannot be read
 //	grid.js      scrolling of the grid: a few inputs, or 100,000 with make soak LAW=Grid; trace.js measures it
+//	salvage.js   files of a browser that are damaged: the pages keep the readable part, send it, and get the replica again
 //	kill.js      a tab that is killed while a person labels pictures by keys
 //	demonstration.js  starts and stops an origin and its edges
 //	pictures.js  screens.js  the samples, tiles, sizes and languages

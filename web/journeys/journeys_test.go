@@ -34,6 +34,7 @@ var journeys = []journey{
 	{script: "kill.js", serve: []string{"--demo"}},
 	{script: "leaving.js", serve: []string{}, always: true},
 	{script: "look.js", serve: []string{"--demo"}},
+	{script: "salvage.js", serve: []string{"--demo"}},
 	{script: "second.js"},
 	{script: "states.js", serve: []string{"--demo"}},
 	{script: "studio.js"},

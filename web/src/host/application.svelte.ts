@@ -12,6 +12,7 @@ import { apps, Failure, pageToken, soon } from '../api/console';
 import { pause, withRetry } from '../api/retry';
 import { Token } from '../api/token';
 import { loadWords } from '../i18n/i18n.svelte';
+import type { Opening } from './device.svelte';
 import type { EdgeStatus } from './edgeStatus.svelte';
 import { isDeclined, isForeign, type OfflineApp, offlineApp, ownOfflineApps, setDeclined } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
@@ -413,6 +414,35 @@ export class Application {
     persist();
     this.#opening ??= Promise.resolve();
     void store(); // it needs the origin, so no caller waits for it
+  }
+
+  /** Opens a replica again that did not open. */
+  async openAgain(how: Opening = {}): Promise<void> {
+    const copy = this.copy;
+    if (!copy || !(await copy.open(how))) return;
+    await this.#rememberCopy(copy, false);
+    this.changes++;
+  }
+
+  /**
+   * Replaces the replica by a new one from the origin. Operations that the origin does not have are lost. It rejects, and the replica stays,
+   * if the origin is unreachable or another tab has the replica open.
+   */
+  async replaceCopy(): Promise<void> {
+    const copy = this.copy;
+    if (!copy) return;
+    await this.remote.GET('/inputs/status');
+    await this.#leave(copy);
+    const { id, name, language, account, eager } = copy.app;
+    const app = { id, name, language, ...(account && { account }), ...(eager && { eager }) };
+    try {
+      await (await import('./replica.svelte')).removeReplica(id);
+    } catch (failure) {
+      await this.join(this.#storedCopy ?? copy.app);
+      throw failure;
+    }
+    await this.join(app);
+    this.changes++;
   }
 
   async #leave(copy: Replica): Promise<void> {

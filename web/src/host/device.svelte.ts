@@ -1,5 +1,5 @@
 // Opens and closes the recogniser on this device: a runtime that a page uses.
-import type { Client, Options, Progress } from '../../runtime/src/index';
+import type { Client, Options, Progress, Salvaged } from '../../runtime/src/index';
 import type { Fetch } from '../api/client';
 import { Failure } from '../api/console';
 import type { ProgressMark } from './progress';
@@ -7,8 +7,17 @@ import type { ProgressMark } from './progress';
 type State =
   | { is: 'closed' }
   | { is: 'opening'; stage: Progress['stage']; first?: ProgressMark; last?: ProgressMark; all: number } // bytes
-  | { is: 'ready'; isPersistent: boolean } // isPersistent: whether its data outlive the page
-  | { is: 'failed'; failure: unknown };
+  | { is: 'ready'; isPersistent: boolean; salvaged?: Salvaged } // isPersistent: whether its data outlive the page
+  | { is: 'failed'; failure: unknown; damage?: Damage };
+
+/** A store that did not open because its files are damaged. A salvage that fails shows that no part of it can be read. */
+type Damage = 'partial' | 'complete';
+
+/** The options of opening a runtime. */
+export interface Opening {
+  /** Whether a damaged store is opened with the part that can be read. */
+  salvage?: boolean;
+}
 
 // The server serves the published files of the runtime. The pages' build does not contain them.
 const base = '/runtime/';
@@ -45,19 +54,19 @@ export class Device {
   }
 
   /** Opens the runtime if it is neither open nor opening. */
-  open = async (): Promise<void> => {
+  open = async (how: Opening = {}): Promise<void> => {
     if (this.state.is === 'opening' || this.state.is === 'ready') return;
-    const opening = this.#open();
+    const opening = this.#open(how);
     Device.#opening.add(opening);
     await opening.finally(() => Device.#opening.delete(opening));
   };
 
-  async #open(): Promise<void> {
+  async #open({ salvage = false }: Opening): Promise<void> {
     const controller = new AbortController();
     this.#stop = controller;
     this.state = { is: 'opening', stage: 'load', all: 0 };
     const onProgress = (p: Progress) => this.#stop === controller && this.#mark(p);
-    const options: Options = { base, ...this.#options, signal: controller.signal, onProgress };
+    const options: Options = { base, ...this.#options, salvage, signal: controller.signal, onProgress };
     try {
       const opened = await (await runtime()).Sightline.open(options);
       if (controller.signal.aborted) return await opened.close();
@@ -68,17 +77,23 @@ export class Device {
         this.#fail(failure);
         this.onend();
       };
-      this.state = { is: 'ready', isPersistent: opened.store === 'private' };
+      const { salvaged } = opened;
+      const isCut = salvaged && salvaged.lost + salvaged.lostPictures > 0; // otherwise another tab has salvaged it
+      this.state = { is: 'ready', isPersistent: opened.store === 'private', ...(isCut && { salvaged }) };
     } catch (failure) {
       if (this.#stop !== controller || controller.signal.aborted) return;
-      this.#fail(failure);
+      this.#fail(failure, salvage ? 'complete' : 'partial');
     }
   }
 
-  /** A load error is recognised by its name, since it may come from another thread and lose its class. */
-  #fail(failure: unknown): void {
-    const unreached = failure instanceof Error && ['TypeError', 'NetworkError'].includes(failure.name);
-    this.state = { is: 'failed', failure: unreached ? new Failure(0) : failure };
+  /**
+   * Errors are recognised by their names, since they may come from another thread and lose their class. damage: the damage of the store if
+   * its files are damaged.
+   */
+  #fail(failure: unknown, damage: Damage = 'partial'): void {
+    const name = failure instanceof Error ? failure.name : '';
+    if (['TypeError', 'NetworkError'].includes(name)) this.state = { is: 'failed', failure: new Failure(0) };
+    else this.state = { is: 'failed', failure, ...(name === 'DamagedError' && { damage }) };
   }
 
   #mark({ stage, allLoaded, allTotal }: Progress): void {
@@ -97,6 +112,16 @@ export class Device {
     this.#client = undefined;
     this.state = { is: 'closed' };
     await oldClient?.close();
+  };
+
+  /** Deletes this browser's own data, and opens the runtime again without them. */
+  startAgain = async (): Promise<void> => {
+    await this.close();
+    try {
+      await (await runtime()).Sightline.remove(this.#options.name);
+    } finally {
+      await this.open();
+    }
   };
 
   get #ready(): Client {

@@ -1,4 +1,5 @@
 // This browser's list of the applications that are stored offline on this device. The pages show it while no server answers.
+import type { Salvaged } from '../../runtime/src/index';
 import { readChoice, saveChoice } from '../browser/storage';
 
 export interface OfflineApp {
@@ -11,6 +12,7 @@ export interface OfflineApp {
   readonly whole?: boolean; // the replica was once as complete as the origin
   readonly contact?: string; // time of the origin's last answer, up to a minute old
   readonly local_only?: boolean; // see AppInfo
+  readonly salvaged?: Salvaged; // set if the replica was damaged, until it is replaced
 }
 
 /** Returns the applications that are stored offline on this device. */

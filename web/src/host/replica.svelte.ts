@@ -4,7 +4,7 @@ import { type Fetch, inputPath } from '../api/client';
 import { Failure, pageToken } from '../api/console';
 import { pause } from '../api/retry';
 import { readChoice } from '../browser/storage';
-import { Device, runtime } from './device.svelte';
+import { Device, type Opening, runtime } from './device.svelte';
 import { canDraw } from './drawable.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox, type Status } from './outbox.svelte';
@@ -18,6 +18,7 @@ export class Replica extends Outbox {
 
   isOfflineByChoice = $state(false); // the person switched contact with the origin off
   isComplete = $state(false); // the replica was once as complete as the origin, perhaps at an earlier visit
+  salvaged = $state.raw<OfflineApp['salvaged']>(); // the part that was left of a damaged replica; undefined if it was never damaged
   #isRemembered = false;
   #savedContact: string | undefined; // time of the last contact that is stored in the browser's list
 
@@ -27,6 +28,7 @@ export class Replica extends Outbox {
     this.fresh = offlineApp(app.id) === undefined;
     this.isOfflineByChoice = app.offline ?? false;
     this.isComplete = app.whole ?? false;
+    this.salvaged = app.salvaged;
     this.#savedContact = app.contact;
     this.device = new Device({
       copy: {
@@ -40,10 +42,12 @@ export class Replica extends Outbox {
   }
 
   /** Opens the replica, and reports whether it is open. The first opening needs the origin. */
-  async open(): Promise<boolean> {
-    await this.device.open();
+  async open(how: Opening = {}): Promise<boolean> {
+    await this.device.open(how);
     const sync = this.#sync;
     if (!sync) return false;
+    const { state } = this.device;
+    if (state.is === 'ready' && state.salvaged) this.salvaged = state.salvaged;
     sync.onchange = (status) => void this.#take(status);
     this.setStatus(await sync.status());
     await this.refresh();
@@ -79,6 +83,7 @@ export class Replica extends Outbox {
       ...(account && { account }),
       offline: this.isOfflineByChoice,
       whole: this.isComplete,
+      ...(this.salvaged && { salvaged: this.salvaged }),
       ...(this.#savedContact && { contact: this.#savedContact }),
     });
   }

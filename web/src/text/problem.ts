@@ -12,6 +12,8 @@ export interface Problem {
 
 /** Returns the text for a failed call, or for an error of the page itself. */
 export function describeError(failure: unknown): Problem {
+  if (failure instanceof Error && failure.name === 'NoModificationAllowedError')
+    return { title: m.error_tab(), text: m.error_tab_do(), code: '' }; // it has the files of a store open
   if (!(failure instanceof Failure)) {
     return { title: m.error_page(), text: m.error_page_do(), code: String(failure) };
   }
