@@ -316,7 +316,7 @@ export class Adding {
   retry = (entry: Entry): void => {
     entry.failure = undefined;
     this.#move(entry, 'waiting');
-    this.#save(entry);
+    void this.#save(entry);
     if (!this.#leads && entry.key !== undefined) return; // another tab adds it
     this.#waiting.push(entry);
     this.#run();
@@ -352,7 +352,7 @@ export class Adding {
       for (const [i, entry] of batch.entries()) {
         if (!items[i] || !isDone(items[i])) continue;
         entry.isPlaceWritten = use;
-        this.#save(entry);
+        void this.#save(entry);
       }
     }
   }
@@ -405,10 +405,8 @@ export class Adding {
     const sent = batch.filter((_, i) => read[i]);
     const bodies = read.filter((body) => body !== undefined);
     if (!sent.length) return;
-    for (const entry of sent) {
-      entry.isSent = true;
-      this.#save(entry);
-    }
+    for (const entry of sent) entry.isSent = true;
+    await Promise.all(sent.map((entry) => this.#save(entry)));
     try {
       const items = await add(this.app, bodies);
       [this.failure, this.#retryMillis] = [undefined, leastRetryMillis];
@@ -522,7 +520,7 @@ export class Adding {
     if (state !== 'failed') entry.blob = undefined;
     // Without other hosts, the origin has answered. Otherwise the file stays until the origin has the picture.
     if (state === 'skipped' || (state === 'stored' && !this.app.outbox)) entry.hasFile = false;
-    this.#save(entry);
+    void this.#save(entry);
     if (state === 'stored' && entry.hasFile) this.#forgetConfirmed();
   }
 
@@ -535,8 +533,8 @@ export class Adding {
     this.counts[state]++;
   }
 
-  #save(entry: Entry): void {
-    if (entry.key !== undefined) void this.#queue?.save(entry.key, entry.stored).catch(() => {});
+  async #save(entry: Entry): Promise<void> {
+    if (entry.key !== undefined) await this.#queue?.save(entry.key, entry.stored).catch(() => {});
   }
 
   /**
@@ -552,7 +550,7 @@ export class Adding {
           if (this.app.markOf('inputs', entry.id) !== 'confirmed') continue;
           if (await isKnown(this.app, entry.id)) {
             entry.hasFile = false;
-            this.#save(entry);
+            void this.#save(entry);
           } else this.#again(entry);
         }
         this.#run();
@@ -571,7 +569,7 @@ export class Adding {
         this.#twinSearch = this.#twinSearch.then(() =>
           findTwin(this.app, entry.id, (twin) => {
             entry.twin = twin;
-            this.#save(entry);
+            void this.#save(entry);
           }),
         );
   }
