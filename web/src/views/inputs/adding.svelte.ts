@@ -7,8 +7,9 @@ import type { Application } from '../../host/application.svelte';
 import { existsCodes } from '../../host/calls';
 import { coalesce } from '../../host/coalesce';
 import { messageOf } from '../../text/problem';
-import { add, hashOf, type Item, isDone, isKnown, mostInputs, patch } from './calls';
+import { add, hashOf, type Item, isDone, mostInputs, patch } from './calls';
 import { Entry, type Failed, problem, type State } from './entry.svelte';
+import { fateOf } from './fate';
 import { otherId } from './identity';
 import type { Reason } from './leftOut';
 import { Library } from './library';
@@ -173,11 +174,6 @@ export class Adding {
   /** The number of stored pictures with another ID than intended. */
   get otherIds(): number {
     return this.entries.filter((entry) => entry.is === 'stored' && entry.isOtherId).length;
-  }
-
-  /** The number of stored pictures whose file the library had under another ID. */
-  get sameFiles(): number {
-    return this.entries.filter(({ is, twin }) => is === 'stored' && twin?.tier === 'same_file').length;
   }
 
   /** Pictures per second since the start, without pauses, or at first those of the last addition; undefined if nothing is known. */
@@ -478,8 +474,7 @@ export class Adding {
         return;
       }
       if (same === false && !entry.isOtherId) {
-        [entry.id, entry.isOtherId, entry.isSent] = [otherId(entry.id, entry.hash), true, false];
-        this.#again(entry);
+        this.#rename(entry);
         return;
       }
       const failure = { code, description, details };
@@ -493,6 +488,11 @@ export class Adding {
   #finishKnown(entry: Entry): void {
     if (!entry.isRepeated) entry.twin = { tier: 'same_file', id: entry.id };
     this.#finish(entry, entry.isRepeated ? 'stored' : 'skipped');
+  }
+
+  #rename(entry: Entry): void {
+    [entry.id, entry.isOtherId, entry.isSent] = [otherId(entry.id, entry.hash), true, false];
+    this.#again(entry);
   }
 
   #again(entry: Entry): void {
@@ -538,8 +538,8 @@ export class Adding {
   }
 
   /**
-   * Deletes the files of pictures that the origin has. A picture that the host lost before the origin had it, as with a damaged replica, is
-   * sent again. A picture that a person has deleted is not.
+   * Deletes the files of pictures that the origin has. A picture that the host has lost, as a damaged replica, is sent again. So is one whose
+   * ID another device has given to another picture meanwhile, with another ID.
    */
   #forgetConfirmed(): void {
     const isKept = ({ is, hasFile }: Entry) => is === 'stored' && hasFile;
@@ -547,11 +547,12 @@ export class Adding {
     this.#confirmTimer = setTimeout(async () => {
       try {
         for (const entry of this.entries.filter(isKept)) {
-          if (this.app.markOf('inputs', entry.id) !== 'confirmed') continue;
-          if (await isKnown(this.app, entry.id)) {
-            entry.hasFile = false;
-            void this.#save(entry);
-          } else this.#again(entry);
+          const fate = await fateOf(this.app, entry.id, entry.hash);
+          if (fate === 'pending') continue;
+          if (fate === 'stored') entry.hasFile = false;
+          else if (fate === 'lost') this.#again(entry);
+          else this.#rename(entry);
+          void this.#save(entry);
         }
         this.#run();
       } catch {

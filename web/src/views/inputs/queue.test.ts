@@ -67,9 +67,16 @@ function openTab(id: string, host: Host, outbox = false) {
     id,
     by: 'origin',
     ended: end.signal,
-    outbox: outbox ? {} : undefined,
+    refused: [] as { kind: string; input_id: string }[], // conflicts of inputs whose ID the origin had already
+    get outbox() {
+      const dismiss = async (one: object) => void app.refused.splice(app.refused.indexOf(one as never), 1);
+      return outbox ? { conflicts: app.refused, dismiss } : undefined;
+    },
     pending: new Set<string>(), // IDs of inputs that the origin does not have yet
-    markOf: (_: string, input: string) => (app.pending.has(input) ? 'queued' : 'confirmed'),
+    markOf: (_: string, input: string) => {
+      if (app.refused.some(({ input_id }) => input_id === input)) return 'conflict';
+      return app.pending.has(input) ? 'queued' : 'confirmed';
+    },
     write: v2((_, init) => live(() => host.write(init))),
     v2: v2((address) => live(() => host.read(address))),
   };
@@ -249,6 +256,21 @@ test('a file is kept until the origin has the picture, which is sent again if th
   tab.app.pending.clear();
   await until(t, async () => (await keptFiles(id)) === 0);
   assert.deepEqual([...host.stored.keys()], ['a.jpg', 'b.jpg']);
+});
+
+test('a picture whose ID the origin had already is added with another ID, unless it is the same picture', async (t) => {
+  mockTimers(t);
+  const [id, host] = [newApp(), new Host()];
+  const tab = openTab(id, host, true);
+  for (const name of ['a.jpg', 'b.jpg']) tab.app.pending.add(name);
+  await tab.work.take(files('a.jpg', 'b.jpg'));
+  await until(t, () => tab.work.counts.stored === 2);
+  host.stored.set('b.jpg', 'the hash of a picture that another device added');
+  tab.app.refused.push(...['a.jpg', 'b.jpg'].map((input_id) => ({ kind: 'input_create', input_id })));
+  tab.app.pending.clear();
+  await until(t, async () => (await keptFiles(id)) === 0);
+  const other = `b.jpg~${createHash('sha256').update('picture b.jpg').digest('hex').slice(0, 8)}`;
+  assert.deepEqual([[...host.stored.keys()], tab.app.refused], [['a.jpg', 'b.jpg', other], []]);
 });
 
 test('an addition waits while the host has no room', async (t) => {
