@@ -109,12 +109,16 @@ export async function hashOf(app: Application, id: string): Promise<string> {
 /** Reports whether the host knows an input, also one that was deleted. */
 export async function isKnown(app: Application, id: string): Promise<boolean> {
   const params = { path: { input_id: id } };
-  try {
-    return (await app.v2.GET('/inputs/{input_id}/history', { params })).operations.length > 0;
-  } catch (failure) {
-    if (failure instanceof Failure && failure.status === 404) return false;
-    throw failure;
-  }
+  const finds = async (call: () => Promise<boolean>) => {
+    try {
+      return await call();
+    } catch (failure) {
+      if (failure instanceof Failure && failure.status === 404) return false;
+      throw failure;
+    }
+  };
+  if (await finds(() => app.v2.GET('/inputs/{input_id}', { params }).then(() => true))) return true;
+  return finds(async () => (await app.v2.GET('/inputs/{input_id}/history', { params })).operations.length > 0);
 }
 
 /** Deletes up to 128 inputs permanently. */

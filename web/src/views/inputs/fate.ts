@@ -1,4 +1,4 @@
-// Decides what became of an added picture at the origin.
+// Finds whether the origin has a picture that a host has added.
 import type { Application } from '../../host/application.svelte';
 import { hashOf, isKnown } from './calls';
 

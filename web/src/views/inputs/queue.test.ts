@@ -45,6 +45,8 @@ class Host {
       return this.stored.has(id) || this.deleted.has(id)
         ? answer({ operations: [{}] })
         : Response.json({ status: { code: 30102 } }, { status: 404 });
+    if (pathname === `/v2/inputs/${id}` && id !== 'status' && !this.stored.has(id))
+      return Response.json({ status: { code: 30102 } }, { status: 404 });
     if (pathname === '/v2/inputs/status') return answer({ counts: { processed: 99_999, to_process: 0, errors: 0 } });
     return answer({ input: { id, data: { image: { sha256: this.stored.get(id) } }, status: { code: 30000 } } });
   }
