@@ -138,32 +138,42 @@ export abstract class Outbox {
     const isRead = this.#listedFor && hasSameOperations(status, this.#listedFor);
     if (!isRead) {
       const all = status.queued + status.sent;
-      const pending = all ? await this.#readPending(all) : [];
+      const isPartial = this.#readsNewestOnly(all);
+      const pending = !all ? [] : await (isPartial ? this.#readNewest(all) : this.#readPending());
       const listed = status.conflicts ? await this.#listConflicts() : [];
       const conflicts = listed.filter((c) => c.verdict !== 'contradiction');
       Object.assign(this, { pending, conflicts });
       this.#contradictions = listed.filter((c) => c.verdict === 'contradiction');
-      this.#listedFor = this.#later ? undefined : status; // if only the newest were read, the later refresh reads all
+      this.#listedFor = isPartial ? undefined : status;
     }
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
     this.failure = undefined;
   }
 
-  /** Returns the pending operations. If there are many, it reads only the newest at once. A later refresh reads all of them. */
-  async #readPending(all: number): Promise<readonly Pending[]> {
+  /** Reports whether a read leaves out all but the newest of many operations. If so, a later refresh reads all of them. */
+  #readsNewestOnly(all: number): boolean {
+    const wait = this.#full - performance.now();
+    if (all <= many || wait <= 0 || !this.pending.length) return false;
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      void this.refresh();
+    }, wait);
+    return true;
+  }
+
+  /** Reads all pending operations. */
+  async #readPending(): Promise<readonly Pending[]> {
     const startedAt = performance.now();
-    if (all > many && startedAt < this.#full && this.pending.length) {
-      this.#later ??= setTimeout(() => {
-        this.#later = undefined;
-        void this.refresh();
-      }, this.#full - startedAt);
-      const byId = new Map(this.pending.map((o) => [`${o.writer}-${o.seq}`, o]));
-      for (const o of await this.#listNewest(all)) byId.set(`${o.writer}-${o.seq}`, o);
-      return [...byId.values()];
-    }
     const operations = await listAll((query) => this.#listPending(query), many);
     this.#full = performance.now() + 4 * (performance.now() - startedAt);
     return operations;
+  }
+
+  /** Returns the listed operations with the newest of `all` operations. */
+  async #readNewest(all: number): Promise<readonly Pending[]> {
+    const byId = new Map(this.pending.map((o) => [`${o.writer}-${o.seq}`, o]));
+    for (const o of await this.#listNewest(all)) byId.set(`${o.writer}-${o.seq}`, o);
+    return [...byId.values()];
   }
 
   /** Lists a page of the pending operations, in the order in which they are sent. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Fetch } from '../api/client';
 import { Outbox, type Status } from './outbox.svelte';
 
@@ -180,4 +180,65 @@ test('nothing counts as confirmed until the lists were read after the data', asy
   place.noteAnswer();
   await place.refresh();
   assert.ok(place.areMarksCurrent, 'a closed host has no data');
+});
+
+/** A host with many pending operations, of which each complete list takes 100 ms. Time passes only in its answers and by `pass`. */
+async function hostOfMany(t: TestContext) {
+  const clock = { now: 1000, newest: 0 }; // ms; newest: the time that each read of the newest operations takes
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  t.mock.method(performance, 'now', () => clock.now);
+  const pass = (ms: number) => {
+    clock.now += ms;
+    t.mock.timers.tick(ms);
+  };
+  const place = new Place();
+  const reads: string[] = [];
+  place.ask = async (path) => {
+    const query = new URL(path, 'http://host').searchParams;
+    const [page, size] = [Number(query.get('page')), Number(query.get('per_page'))];
+    reads.push(`${page} of ${size}`);
+    await undefined;
+    pass(size === 1000 ? 50 : clock.newest);
+    const all = place.now?.queued ?? 0;
+    const operations = Array.from({ length: Math.max(0, Math.min(size, all - (page - 1) * size)) }, (_, i) => {
+      const seq = (page - 1) * size + i + 1;
+      return { kind: 'input_create', input_id: `i${seq}`, writer: 'w', seq, state: 'queued' };
+    });
+    return Response.json({ status: { code: 10000 }, operations });
+  };
+  place.now = at(1, { queued: 1001 });
+  await place.refresh();
+  assert.deepEqual(reads.splice(0), ['1 of 1000', '2 of 1000']);
+  assert.ok(place.areMarksCurrent);
+  place.now = at(1, { queued: 1002 });
+  return { clock, pass, place, reads };
+}
+
+const complete = ['1 of 1000', '2 of 1000'];
+const newest = ['10 of 100', '11 of 100'];
+
+test('after a read of the newest operations alone, a later one reads all, although the status is the same', async (t) => {
+  const { pass, place, reads } = await hostOfMany(t);
+  await place.refresh();
+  assert.deepEqual([reads.splice(0), place.pending.length, place.areMarksCurrent], [newest, 1002, false]);
+  pass(399);
+  await place.refresh();
+  assert.deepEqual(
+    [reads.splice(0), place.areMarksCurrent],
+    [newest, false],
+    'the status is the same, it is too early',
+  );
+  pass(1); // the timer begins a refresh, and this one waits for it
+  await place.refresh();
+  assert.deepEqual([reads.splice(0), place.areMarksCurrent], [complete, true]);
+  pass(10_000);
+  await place.refresh();
+  assert.deepEqual(reads, [], 'all are listed');
+});
+
+test('if the time of the complete read comes while the newest operations are read, all are read then', async (t) => {
+  const { clock, place, reads } = await hostOfMany(t);
+  clock.newest = 250;
+  await place.refresh();
+  assert.deepEqual([reads, place.areMarksCurrent], [[...newest, ...complete], true]);
 });
