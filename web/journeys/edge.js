@@ -1,42 +1,19 @@
 // Studio at an edge: a person pastes a key, and keeps working while the origin is stopped. The edge sends small pictures.
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { check, checkEqual, closePages, journey, setOrigin, words } from './browser.js';
 import { caller, pollUntil } from './demonstration.js';
 import { dropFiles, lighthouse, nameOf, tiles, waitForCount } from './pictures.js';
 import { collectStatusTexts } from './screens.js';
+import { startServer } from './servers.js';
 
 const m = await words('en');
 const program = process.env.PROGRAM;
 const wideSize = [1200, 900]; // width and height of a picture that is larger than a thumbnail
 const model = 'Bird or insect';
-
-/** Starts a program that serves, and returns its URL, its log and a function that ends it. */
-async function startServer(path, args) {
-  const child = spawn(path, ['serve', '--log-format', 'text', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const exit = new Promise((resolve) => child.once('exit', resolve));
-  const log = [];
-  const address = await new Promise((resolve, reject) => {
-    createInterface({ input: child.stderr }).on('line', (line) => {
-      log.push(line);
-      const found = line.match(/msg=serving address=(\S+)/);
-      if (found) resolve(found[1]);
-    });
-    void exit.then(() => reject(new Error(`it has ended:\n${log.join('\n')}`)));
-  });
-  return {
-    address: `http://${address}`,
-    log,
-    end: (signal) => {
-      child.kill(signal);
-      return exit;
-    },
-  };
-}
 
 /** Runs a command of the origin to its end. */
 const runOrigin = async (...args) => (await promisify(execFile)(program, args)).stdout.trim();

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Application } from '../../host/application.svelte';
 import { isWithoutLabels, type Metrics, type Version } from './calls';
 import { confusion, uncheckedConcepts, weakest } from './doubtfulLabels';
-import { conceptQuality, numberVersions, trainingChanges, unmetPromises } from './versions';
+import { conceptQuality, listed, markOfVersion, numberVersions, trainingChanges, unmetPromises } from './versions';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
 
@@ -130,4 +131,21 @@ test('a cell of the confusion counts its pictures and opens them', () => {
     { output: { data: { concepts: [{ id: 'ripe', name: 'ripe', value: true }] } } },
   ]);
   assert.equal(query(cells[2]?.[2]?.href).length, 4); // neither concept is labelled, and neither is predicted
+});
+
+test('the list of versions has those that are trained or in training, and the newest also if it failed', () => {
+  const all = [at('e', 21110), at('d', 21100), at('c', 21110), at('b', 21101)];
+  const ids = (versions: readonly Version[]) => listed(versions).map(({ id }) => id);
+  assert.deepEqual([ids(all), ids(all.slice(1)), ids([])], [['e', 'd', 'b'], ['d', 'b'], []]);
+});
+
+test('a version has the mark of its own operations, and in training it is never confirmed', () => {
+  const markOf = (what: string, key: string) => (what === 'versions' && key === 'm/a' ? 'queued' : 'confirmed');
+  const mark = (version: Version) => markOfVersion({ markOf } as unknown as Application, 'm', version);
+  assert.deepEqual([at('a', 21100), at('b', 21100), at('a', 21101), at('b', 21103)].map(mark), [
+    'queued',
+    'confirmed',
+    'queued',
+    undefined,
+  ]);
 });

@@ -1,9 +1,21 @@
-// Numbers a model's versions (v1, v2), and reads quality and changes from their metrics.
+// Numbers a model's versions (v1, v2), and reads their marks, and their quality and changes from their metrics.
+import type { Application } from '../../host/application.svelte';
+import { type MarkKind, versionKey } from '../../host/syncMarks';
 import { isTrained, isUnderway, type Metrics, type Version } from './calls';
 
 /** A version with its number: its place among the model's versions that are trained or in training, starting at 1. */
 export interface NumberedVersion extends Version {
   readonly number: number;
+}
+
+/** Returns those of a model's versions that are listed, newest first: a failed version only if it is the newest. */
+export const listed = <V extends Version>(all: readonly V[]): V[] =>
+  all.filter((v, i) => i === 0 || isTrained(v) || isUnderway(v));
+
+/** Returns the mark of a version of a model. In training it is never "confirmed". */
+export function markOfVersion(app: Application, model: string, v: Version): MarkKind | undefined {
+  const mark = app.markOf('versions', versionKey(model, v.id));
+  return mark === 'confirmed' && isUnderway(v) ? undefined : mark;
 }
 
 /**
