@@ -163,6 +163,7 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
     'id',
     'input_id',
     'input_model',
+    'inputs_camera',
     'inputs_model',
     'look_camera',
     'look_model',

@@ -29,7 +29,7 @@ export const appOf = (name = ''): string | undefined =>
 const mostUse = 0.9; // part of the browser's storage that may be used, because the replica and the browser need the rest
 
 /** Reports whether an error means that the browser has no more room. */
-const isFull = (failure: unknown): boolean => (failure as Error | null)?.name === 'QuotaExceededError';
+const isFull = (failure: unknown): boolean => failure instanceof DOMException && failure.name === 'QuotaExceededError';
 
 /** A file that cannot be stored, such as one that was deleted after a person chose it. */
 export class UnstoredFile extends Error {}
@@ -60,7 +60,7 @@ export class Queue {
           fresh.createObjectStore('files');
           fresh.createObjectStore('settings');
         },
-        blocking: (_, __, event) => (event.target as IDBDatabase).close(), // another tab deletes the queue
+        blocking: (_, __, { target }) => target instanceof IDBDatabase && target.close(), // another tab deletes the queue
       });
       return new Queue(db, name);
     } catch {
@@ -100,12 +100,12 @@ export class Queue {
   async list(): Promise<Map<number, StoredEntry>> {
     const { store } = this.#db.transaction('entries');
     const [keys, entries] = await Promise.all([store.getAllKeys(), store.getAll()]);
-    return new Map(keys.map((key, i) => [key, entries[i] as StoredEntry]));
+    return new Map(keys.flatMap((key, i) => (entries[i] ? [[key, entries[i]]] : [])));
   }
 
   /** Reports whether there is room for bytes. */
   async hasRoom(bytes: number): Promise<boolean> {
-    const { usage = 0, quota = 0 } = await navigator.storage.estimate().catch(() => ({}) as StorageEstimate);
+    const { usage = 0, quota = 0 } = await navigator.storage.estimate().catch((): StorageEstimate => ({}));
     return quota === 0 || usage + bytes <= mostUse * quota;
   }
 
@@ -127,7 +127,7 @@ export class Queue {
     } catch (failure) {
       await tx.done.catch(() => {});
       if (isFull(failure) || isFull(tx.error)) return undefined;
-      throw new UnstoredFile((failure as Error).message, { cause: failure });
+      throw new UnstoredFile(String(failure), { cause: failure });
     }
   }
 
