@@ -74,6 +74,9 @@ type Options struct {
 	// replicas.
 	SyncStatus func(app string) (api.SyncStatus, bool)
 
+	// Devices returns the edges of an application, and the replicas that have contacted this origin. nil if the origin knows none.
+	Devices func(app string) ([]api.Device, error)
+
 	NoColumns  bool // see index.Options; for a store in memory
 	Thumbnails bool // replicas make the thumbnails that they lack, of pictures that the host has or gets
 
@@ -120,7 +123,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.Register.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: appStore{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, SyncStatus: o.SyncStatus, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: appStore{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, SyncStatus: o.SyncStatus, Devices: o.Devices, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		PredictedTTL: o.PredictedTTL, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate, AccountRate: o.AccountRate,
 	})

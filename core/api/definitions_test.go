@@ -114,7 +114,7 @@ var ours = []string{
 	"GET /inputs/{input_id}/source", "GET /inputs/{input_id}/history", "GET /inputs/{input_id}/duplicates", "GET /duplicates", "GET /models/{model_id}/training_set",
 	"GET /models/{model_id}/next", "GET /models/{model_id}/versions/{version_id}/comparison", "GET /concepts/usage",
 	"DELETE /concepts/{concept_id}", "POST /searches/summary",
-	"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "PATCH /sync/conflicts/{conflict_id}", "DELETE /sync/conflicts/{conflict_id}",
+	"GET /sync/status", "GET /sync/outbox", "GET /sync/devices", "GET /sync/history", "GET /sync/conflicts", "PATCH /sync/conflicts/{conflict_id}", "DELETE /sync/conflicts/{conflict_id}",
 }
 
 // shown are the members that only this service has, by the word of show that asks for them.

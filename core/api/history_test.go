@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
 // pastOf returns an input's history as one line per operation, and whether it is complete.
@@ -157,5 +159,68 @@ func TestHistoryOfDeletedInput(t *testing.T) {
 	a.origin("POST /inputs", pond)
 	if r := a.to(a.Origin, "GET /inputs/pond/history", ""); r.Status != 200 || strings.Count(string(r.Body), `"kind":`) != 1 || !strings.Contains(string(r.Body), "input_create") {
 		t.Errorf("another with the id: %d %s", r.Status, r.Body)
+	}
+}
+
+// newest returns the newest operations that a world lists, one line each.
+func (a *replicaCalls) newest(w *apitest.World, query string) (lines []string, total int, complete bool) {
+	a.Helper()
+	r := a.to(w, "GET /sync/history"+query, "")
+	var got struct {
+		Total      int
+		Complete   bool
+		Operations []struct {
+			Kind, State, By string
+			Position        int
+			Input           string `json:"input_id"`
+		}
+	}
+	if err := json.Unmarshal(r.Body, &got); err != nil || r.Status != 200 {
+		a.Fatalf("%d %s: %v", r.Status, r.Body, err)
+	}
+	for _, op := range got.Operations {
+		line := strings.TrimSpace(op.Kind + " " + op.Input + " " + op.State)
+		if op.Position > 0 {
+			line += ", placed"
+		}
+		lines = append(lines, line)
+	}
+	return lines, got.Total, got.Complete
+}
+
+// TestNewestOperations lists the newest operations of an application. An origin has all of them with their positions. A replica lists its
+// pending ones first, and then those that it pulled. Results and upkeep, such as the rules that begin a log, are in neither list.
+func TestNewestOperations(t *testing.T) {
+	a := newReplicaCalls(t)
+	check := func(w *apitest.World, query string, wantTotal int, want ...string) {
+		t.Helper()
+		lines, total, complete := a.newest(w, query)
+		if diff := cmp.Diff(want, lines); diff != "" || total != wantTotal || !complete {
+			t.Errorf("total %d, want %d, complete %t (-want +got):\n%s", total, wantTotal, complete, diff)
+		}
+	}
+	a.origin("POST /inputs", pond)
+	a.origin("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"water"}]}}]}`)
+	const labels, create = "input_labels pond confirmed, placed", "input_create pond confirmed, placed"
+	check(a.Origin, "", 2, labels, create)
+	a.Pull(t)
+	check(a.World, "", 2, labels, create)
+
+	a.do("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"water","value":false}]}}]}`)
+	check(a.World, "", 3, "input_labels pond queued", labels, create)
+	a.Push(t)
+	check(a.World, "?per_page=2", 3, "input_labels pond sent", labels)
+	check(a.World, "?per_page=2&page=2", 3, create)
+	a.Pull(t)
+	check(a.World, "", 3, labels, labels, create)
+
+	for range 60 {
+		a.origin("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"metadata":{"a":1}}}]}`)
+	}
+	a.Pull(t)
+	for _, w := range []*apitest.World{a.Origin, a.World} {
+		if lines, total, complete := a.newest(w, "?per_page=1000"); len(lines) != 50 || total != 50 || !complete {
+			t.Errorf("%d operations, total %d, complete %t", len(lines), total, complete)
+		}
 	}
 }

@@ -34,6 +34,7 @@ type (
 	StorageLimits  = call.StorageLimits
 	MethodError    = call.MethodError
 	SyncStatus     = call.SyncStatus
+	Device         = call.Device
 )
 
 // Limits and names that hosts use.

@@ -109,6 +109,8 @@ var routes = []route{
 	row("GET", "/myscopes", "scopes", auth.NeedNothing, apps.ListMyScopes),
 	row("GET", "/sync/status", "", auth.NeedAll, replica.Status),
 	row("GET", "/sync/outbox", "operations", auth.NeedAll, replica.Outbox),
+	row("GET", "/sync/devices", "devices", auth.NeedAll, replica.Devices),
+	row("GET", "/sync/history", "operations", auth.NeedAll, inputs.Newest),
 	row("GET", "/sync/conflicts", "conflicts", auth.NeedAll, replica.Conflicts),
 	row("PATCH", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, replica.Keep),
 	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, replica.Dismiss),

@@ -230,7 +230,7 @@ func TestTenantsCredentials(t *testing.T) {
 			return r
 		}
 		through := answerStatus{200, 10000, ""}
-		if strings.HasPrefix(p.Path, "/sync/") && p.Path != "/sync/conflicts" {
+		if p.Path == "/sync/status" || p.Path == "/sync/outbox" || strings.HasPrefix(p.Path, "/sync/conflicts/") {
 			through = answerStatus{404, 11101, ""} // the application is not a replica
 		}
 		if p.Method != "GET" {

@@ -98,6 +98,11 @@ func (l *Store) Deletions(dot Dot, after uint64, yield func(Entry) bool) error {
 	})
 }
 
+// Newest yields the entries, newest first, until yield returns false.
+func (l *Store) Newest(yield func(Entry) bool) error {
+	return l.back(func([]byte) bool { return true }, yield)
+}
+
 // back yields the entries whose bytes satisfy may, newest first, starting at Head.
 func (l *Store) back(may func(data []byte) bool, yield func(Entry) bool) error {
 	l.mu.Lock()

@@ -41,7 +41,7 @@ func UnsentPictures(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) 
 		err = log.Peek(r, app.LogPrefix(), 1, func(e log.Entry) bool { return note(&e.Op) })
 	}
 	if err == nil {
-		err = scanFrames(r, app, n.kept.set, 0, func(_ uint64, f Frame) bool {
+		err = scanFrames(kv.Range, r, app, n.kept.set, 0, func(_ uint64, f Frame) bool {
 			entries, _ := log.DecodeRows(f.Rows, f.From)
 			for i := range entries {
 				note(&entries[i].Op)

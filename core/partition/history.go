@@ -9,23 +9,20 @@ import (
 
 // History yields the operations of the log that made or concern an input, newest first, until yield returns false. complete reports whether
 // these are all operations on the input, which has a dot. History reads every entry after the first of them, each of some hundred bytes.
-func (p *Origin) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
-	return about(p.log, input, yield)
+//
+// It also yields those that are not folded yet. All operations in the state are appended by now.
+func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
+	return p.log.About(input, func(e log.Entry) bool { return e.Op.Dot != input && log.SubjectDot(e.Op.Body) != input || yield(e) })
 }
 
-// History is [Origin.History] for the operations of the outbox. An entry's Seq is 0: a replica does not know its place in the log.
+// History is [Partition.History] for the operations of the outbox. An entry's Seq is 0: a replica does not know its place in the log.
 func (p *Replica) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
-	complete, err = about(p.log, input, func(e log.Entry) bool {
+	complete, err = p.Partition.History(input, func(e log.Entry) bool {
 		e.Seq = 0
 		return yield(e)
 	})
 	_, settled := p.Outbox() // others may have written to a confirmed input, too
 	return complete && p.Position(input) > settled, err
-}
-
-// about yields the entries of a log or outbox about an input, also those that are not folded yet. All operations in the state are appended by now.
-func about(l *log.Store, input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
-	return l.About(input, func(e log.Entry) bool { return e.Op.Dot != input && log.SubjectDot(e.Op.Body) != input || yield(e) })
 }
 
 // LastDeletion returns the last operation of the log that deleted the input with an ID. known is false if the log has none.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -98,11 +99,10 @@ func (m *pullBatch) putFrame(set uint32, f *Frame) uint64 {
 
 // limitKept deletes the oldest frames of a set if they exceed the limit.
 func (m *pullBatch) limitKept(set uint32, size *uint64) error {
-	limit := m.p.keepLimit
-	if *size <= limit {
-		return nil
+	if limit := m.p.keepLimit; *size > limit {
+		return m.deleteFrames(set, size, func(*Frame) bool { return *size > limit-limit/8 })
 	}
-	return m.deleteFrames(set, size, func(*Frame) bool { return *size > limit-limit/8 })
+	return nil
 }
 
 // deleteFrames deletes frames of a set, oldest first, while more reports true.
@@ -212,7 +212,12 @@ func (p *Replica) KeptFrom(have uint64, chain log.Chain) (from uint64, err error
 
 // KeptAfter yields the kept frames, starting at a number, in the order of their entries, until yield returns false. Errors: those of kv.
 func (p *Replica) KeptAfter(from uint64, yield func(n uint64, f Frame) bool) error {
-	return scanFrames(p.o.Store, p.o.App, p.place().kept.set, from, yield)
+	return scanFrames(kv.Range, p.o.Store, p.o.App, p.place().kept.set, from, yield)
+}
+
+// NewestKept yields the kept frames, newest first, until yield returns false. Errors: those of kv.
+func (p *Replica) NewestKept(yield func(n uint64, f Frame) bool) error {
+	return scanFrames(kv.Backward, p.o.Store, p.o.App, p.place().kept.set, 0, yield)
 }
 
 // chainAt returns the chain of the log up to an entry of the frame, or the one before it. ok is false if the frame does not know it.
@@ -237,9 +242,9 @@ func (f *Frame) hasChain() bool {
 	return ok && chain == f.Chain
 }
 
-// scanFrames yields the frames of a set, starting at number from, in the order of their entries, until yield returns false.
-func scanFrames(r kv.Reader, app catalog.AppID, set uint32, from uint64, yield func(n uint64, f Frame) bool) (err error) {
-	for key, value := range kv.Range(r, frameKey(app, set, from), frameKey(app, set+1, 0), &err) {
+// scanFrames yields the frames of a set, starting at number from, in the order of [kv.Range] or [kv.Backward], until yield returns false.
+func scanFrames(scan func(r kv.Reader, lo, hi []byte, err *error) iter.Seq2[[]byte, []byte], r kv.Reader, app catalog.AppID, set uint32, from uint64, yield func(n uint64, f Frame) bool) (err error) {
+	for key, value := range scan(r, frameKey(app, set, from), frameKey(app, set+1, 0), &err) {
 		f, failed := decodeFrame(bytes.Clone(value))
 		if failed != nil {
 			return fmt.Errorf("kept frame: %w: %w", kv.ErrCorrupt, failed)

@@ -289,7 +289,7 @@ func (m *pullBatch) ownKept(writers outboxWriters, last uint64) (map[uint64]log.
 		return own, nil
 	}
 	var failed error
-	err := scanFrames(m.p.tx, m.p.o.App, m.note.kept.set, 0, func(_ uint64, f Frame) bool {
+	err := scanFrames(kv.Range, m.p.tx, m.p.o.App, m.note.kept.set, 0, func(_ uint64, f Frame) bool {
 		var entries []log.Entry
 		entries, failed = log.DecodeRows(f.Rows, f.From)
 		for i := range entries {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -104,6 +106,38 @@ func (h *feedHost) stable(app string, head uint64) uint64 {
 	return min(seq, head)
 }
 
+// contact remembers the contact of a device. See [feed.Options].
+func (h *feedHost) contact(app string, d api.Device) {
+	if err := h.srv.Accounts.NoteContact(app, d); err != nil {
+		h.srv.Log.Warn("cannot remember the contact of a device", "app", app, "error", err)
+	}
+}
+
+// devices returns the edges of an application, by name, and then its pages and folders, the last contact first.
+func devices(n *server.Node, app string) ([]api.Device, error) {
+	known, err := n.Accounts.Devices(app)
+	if err != nil {
+		return nil, err
+	}
+	edges, err := n.Register.Edges()
+	if err != nil {
+		return nil, err
+	}
+	var all []api.Device
+	for i := range edges {
+		if e := &edges[i]; e.Replicates(app) {
+			d := api.Device{ID: e.ID, Kind: "edge"}
+			if at := slices.IndexFunc(known, func(d api.Device) bool { return d.ID == e.ID }); at >= 0 {
+				d = known[at]
+			}
+			d.Name = e.Name
+			all = append(all, d)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b api.Device) int { return strings.Compare(a.Name, b.Name) })
+	return append(all, slices.DeleteFunc(known, func(d api.Device) bool { return d.Kind == "edge" })...), nil
+}
+
 // publishKeys stores the public keys of this server's access tokens in the control log, from which edges get them.
 func (h *feedHost) publishKeys(ctx context.Context) error {
 	keys, err := h.srv.Tokens.Public()
@@ -125,7 +159,7 @@ func feeds(srv *server.Server, others func(own []log.PublicKey) []log.PublicKey)
 	h := &feedHost{srv, engine, others}
 	f, err := feed.New(feed.Options{
 		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Pinner: srv.Hosted, Part: srv.Files.Part, Run: srv.Pool.Run,
-		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Spend: h.spend, Storage: h.storage, Stable: h.stable,
+		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Spend: h.spend, Storage: h.storage, Stable: h.stable, Contact: h.contact,
 	})
 	if err != nil {
 		return nil, err
@@ -145,10 +179,10 @@ func feeds(srv *server.Server, others func(own []log.PublicKey) []log.PublicKey)
 	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
 }
 
-// copyCalls returns the mounts of a replica's status calls. They belong to the API although their paths are below the protocol's prefix.
-// For an application that is not a replica, the answer states that.
+// copyCalls returns the mounts of the calls about replicas. They belong to the API although their paths are below the protocol's prefix.
+// If an application is not a replica, the answers about its status and outbox state that.
 func copyCalls(srv *server.Server) (mounts []httpd.Mount) {
-	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
+	for _, call := range []string{"/status", "/outbox", "/devices", "/history", "/conflicts"} {
 		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: srv.Handler, Caller: srv.Handler.Caller})
 	}
 	return mounts

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -116,7 +117,7 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 		Store: n.Store, Follow: n.Settings.Cluster != nil, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
 		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, PredictedTTL: n.Settings.PredictedTTL, MaxAnswer: n.Settings.MaxAnswer,
 		Retention: o.retention, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, AccountRate: o.people.rate,
-		SyncStatus: n.Settings.SyncStatus, Audit: n.Accounts.Audit,
+		SyncStatus: n.Settings.SyncStatus, Devices: func(app string) ([]api.Device, error) { return devices(n, app) }, Audit: n.Accounts.Audit,
 		PictureSize: func(h blob.Hash) (int64, error) { return n.Folder.Blobs.Len(context.Background(), h) },
 		Older:       func(base [32]byte) (*predict.Set, error) { return o.older(n.Folder, base) },
 	})

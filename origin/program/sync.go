@@ -3,11 +3,14 @@ package program
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -157,7 +160,9 @@ type syncer struct {
 func (s *syncer) syncStatus(app string) (api.SyncStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last.APIStatus(s.f.origin), app == s.stored && app != ""
+	out := s.last.APIStatus(s.f.origin)
+	out.Name = s.f.name
+	return out, app == s.stored && app != ""
 }
 
 // authorize returns the credential of requests: the API key.
@@ -178,7 +183,11 @@ func (s *syncer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := synclink.Options{Origin: s.f.origin, Authorize: s.authorize, Effect: s.effect, Now: system.Now}
+	device, err := deviceOf(s.f.data)
+	if err != nil {
+		return err
+	}
+	o := synclink.Options{Origin: s.f.origin, Device: device, Authorize: s.authorize, Effect: s.effect, Now: system.Now}
 	if seq == 0 {
 		if err := s.join(ctx, o, id); err != nil {
 			return err
@@ -217,6 +226,17 @@ func (s *syncer) open(ctx context.Context) error {
 	o.Machine, o.Local = s.machine, s.local
 	s.link, err = synclink.New(o)
 	return err
+}
+
+// deviceOf returns the name under which the origin remembers the contacts of a folder: the same for each run with the folder at its place.
+func deviceOf(folder string) (string, error) {
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	host, _ := os.Hostname() // folders at the same place of computers without a name look like one
+	sum := sha256.Sum256([]byte(host + "\x00" + path))
+	return "folder-" + hex.EncodeToString(sum[:16]), nil
 }
 
 // choose returns the ID of the application to sync.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -74,7 +76,7 @@ func TestSyncOfReplica(t *testing.T) {
 	if code, sent := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300), dots(t, 2, 300))); code != 200 || len(sent.Inputs) != 2 {
 		t.Fatalf("POST /v2/inputs = %d", code)
 	}
-	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
+	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")), "--name", "laptop"}
 	if o := runSyncCommand(t, server.ExitOK, append(to, "--app", app)...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 || o.Pending != 0 {
 		t.Errorf("first sync: %+v", o)
 	}
@@ -95,9 +97,58 @@ func TestSyncOfReplica(t *testing.T) {
 	if theirs, ours := digests(t, srv, app, folder); theirs != ours {
 		t.Errorf("digests %x and %x", theirs, ours)
 	}
+	edge, err := control.CreateEdge.Do(t.Context(), srv, control.NewEdge{Name: "cabin", Apps: []string{app}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, err := srv.Engine.(native).Origin(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := origin.Log().Head()
+	want := []string{
+		fmt.Sprintf("origin at %d with contact", head), fmt.Sprintf("edge cabin %s at 0", edge.Record.ID), fmt.Sprintf("folder laptop at %d with contact", head),
+	}
+	if diff := cmp.Diff(want, devicesAt(t, client, base)); diff != "" {
+		t.Errorf("devices (-want +got):\n%s", diff)
+	}
 	if o := runSyncCommand(t, server.ExitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
 		t.Errorf("a sync with nothing to do: %+v", o)
 	}
+}
+
+// devicesAt returns the devices that a server lists, one line each.
+func devicesAt(t testing.TB, client *http.Client, base string) (lines []string) {
+	t.Helper()
+	res, err := client.Get(base + "/v2/sync/devices")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var got struct {
+		Devices []struct {
+			ID, Name, Kind, Contact string
+			Position                uint64
+		}
+	}
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || res.StatusCode != 200 {
+		t.Fatalf("GET /v2/sync/devices = %d, %v", res.StatusCode, err)
+	}
+	for _, d := range got.Devices {
+		line := d.Kind
+		if d.Kind != "origin" {
+			line += " " + d.Name
+		}
+		if d.Kind == "edge" {
+			line += " " + d.ID
+		}
+		line += fmt.Sprintf(" at %d", d.Position)
+		if d.Contact != "" {
+			line += " with contact"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // TestSyncListsContradictions labels a picture at the origin and in a folder without contact. The next sync lists both labels and ends with

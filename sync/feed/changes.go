@@ -269,7 +269,11 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	if !x.c.until.IsZero() {
 		m.ExpiresIn = uint64(max(x.c.until.Sub(now), 0).Seconds())
 	}
-	return x.send(wire.TypeKeepalive, m.Encode())
+	err := x.send(wire.TypeKeepalive, m.Encode())
+	if err == nil {
+		x.noteContact()
+	}
+	return err
 }
 
 // recheckAccess checks again whether the reader has access, and ends the answer if it has not: its key or token has ended, its edge was
@@ -387,7 +391,11 @@ func (x *reader) caughtUp(l *log.Store) error {
 func (x *reader) checkpoint(l *log.Store) error {
 	head := l.Head()
 	m := wire.Checkpoint{Opening: x.p.Opening(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
-	return x.send(wire.TypeCheckpoint, m.Encode())
+	err := x.send(wire.TypeCheckpoint, m.Encode())
+	if err == nil {
+		x.noteContact()
+	}
+	return err
 }
 
 // end sends the last frame. It returns errEnded, or the error of sending.

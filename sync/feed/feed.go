@@ -80,6 +80,10 @@ type Options struct {
 	// together may send at most as many bytes of pictures and operations a day. nil means that storage has no limit.
 	Storage func(app string) (bytes int64, err error)
 
+	// Contact gets the contact of a device of an application. An empty name, position 0 and no time of keys: not known. nil means that
+	// nobody remembers contacts.
+	Contact func(app string, d api.Device)
+
 	Log    *slog.Logger // gets internal errors; nil means no log
 	Limits Limits
 }

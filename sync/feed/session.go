@@ -50,6 +50,9 @@ func (c *call) session() (api.Response, error) {
 		if err != nil {
 			return api.Response{}, err
 		}
+		if g.Do == wire.DoTail || g.Do == wire.DoRebase || g.Do == wire.DoPause {
+			c.noteSession(g.App, m.Name, m.Apps[i].Seq)
+		}
 		out.Grants = append(out.Grants, g)
 	}
 	return message(out.Encode()), nil

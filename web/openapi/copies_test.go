@@ -31,6 +31,7 @@ func examplesOf(op *openapi3.Operation, body string) (names []string) {
 func TestCopies(t *testing.T) {
 	doc := load(t)
 	c := apitest.NewReplica(t, apitest.Tiny(t), map[string]string{"owner": "anna"})
+	c.SyncStatus.Contact, c.SyncStatus.Name, c.SyncStatus.Kind, c.SyncStatus.KeysAsOf = c.Now, "Cabin", "edge", c.Now
 	answered := map[string]bool{}
 	seen := map[string]describe.Observation{}
 	ask := func(w *apitest.World, want int, call, body string) string {
@@ -62,6 +63,8 @@ func TestCopies(t *testing.T) {
 	ask(c.World, 200, "POST /models", `{"model":{"id":"way","output_info":{"data":{"concepts":[{"id":"water"}]}}}}`)
 	ask(c.World, 200, "POST /workflows", `{"workflows":[{"id":"flow","nodes":[{"model":{"id":"aaa03c23b3724a16a56b629203edc62c"}}]}]}`)
 	ask(c.World, 200, "DELETE /inputs/pond", "")
+	ask(c.World, 200, "GET /sync/devices", "")
+	ask(c.World, 200, "GET /sync/history", "")
 	if outbox := ask(c.World, 200, "GET /sync/outbox", ""); strings.Count(outbox, `"queued"`) < 7 {
 		t.Errorf("outbox: %s", outbox)
 	}
@@ -89,6 +92,8 @@ func TestCopies(t *testing.T) {
 		t.Fatal("the origin lists no contradiction")
 	}
 	ask(c.World, 200, "PATCH /sync/conflicts/"+id, `{"keep":0}`)
+	ask(c.Origin, 200, "GET /sync/devices", "")
+	ask(c.Origin, 200, "GET /sync/history", "")
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "DELETE /sync/conflicts/2-1"} {
 		ask(c.Origin, 404, call, "")
 	}

@@ -151,6 +151,7 @@ func (c *Replica) tryPull(t testing.TB, also func(*kv.Batch)) error {
 	if err == nil {
 		r.Chain, err = origin.Chain(r.To)
 	}
+	r.Seal = []byte("seal") // the replica keeps what it pulls, as from an origin with seals
 	if err == nil {
 		_, err = from.Pull(context.Background(), r)
 	}

@@ -85,6 +85,9 @@ type World struct {
 	IDs      Source // source of ids and secrets
 	Names    Source // source of the names of pictures that were sent to be predicted
 
+	// Devices are the devices that the host of an origin knows; nil: none.
+	Devices func(app string) ([]api.Device, error)
+
 	Opened func(Guest)                 // called for each opened guest; may be nil
 	Pause  func(d time.Duration) error // pauses a call that waits for an input; nil: no call waits
 
@@ -149,6 +152,12 @@ func NewGuestWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, 
 		Models: set, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 		Tokens: w.Tokens, Accounts: w.Accounts, Calls: w.Accounts,
 		Storage: w.Accounts, PictureSize: func(h blob.Hash) (int64, error) { return w.Blobs.Len(context.Background(), h) },
+		Devices: func(app string) ([]api.Device, error) {
+			if w.Devices == nil {
+				return nil, nil
+			}
+			return w.Devices(app)
+		},
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits, Rate: auth.Rate{PerSecond: -1},
 	}

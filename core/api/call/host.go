@@ -47,6 +47,9 @@ type Options struct {
 	// SyncStatus returns the sync status of an application that is a replica. It returns false for one that is not synchronized. May be nil.
 	SyncStatus func(app string) (SyncStatus, bool)
 
+	// Devices returns the edges of an application, and the replicas that have contacted this origin. May be nil.
+	Devices func(app string) ([]Device, error)
+
 	Thumbnails bool // replicas create missing thumbnails of pictures that the host has or gets
 
 	PublicURL    string        // start of the URLs of hosted pictures; empty: "http://127.0.0.1:8080"

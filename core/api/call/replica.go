@@ -23,6 +23,19 @@ type SyncStatus struct {
 	Problem  string    // current failure; empty if there is none
 	Limit    string    // name of the origin's limit that stops the sending of local operations; empty if there is none
 	Retry    time.Time // time of the next attempt; zero if none is scheduled
+	Name     string    // name of the replica, for people
+	Kind     string    // kind of the replica, see Device; empty: a folder
+	KeysAsOf time.Time // last time when the origin confirmed the keys that an edge stores; zero: never
+}
+
+// Device is a host that has an application.
+type Device struct {
+	ID       string // of an edge, or one that the replica has chosen; empty: none
+	Name     string
+	Kind     string    // "origin", "edge", "page" or "folder"
+	Contact  time.Time // last contact with the origin; zero: never
+	Position uint64    // last entry of the log that it has, as far as known
+	KeysAsOf time.Time // last time when the origin confirmed the keys that an edge stores; zero: never, or it stores none
 }
 
 // Phases of a replica.

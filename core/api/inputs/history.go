@@ -23,12 +23,9 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	h := history{x: x, partition: x.App.Origin, copy: x.App.Replica}
-	if h.copy != nil {
-		h.partition = h.copy
-		if _, h.syncStatus, err = x.Replica(); err != nil {
-			return err
-		}
+	h, err := newHistory(x)
+	if err != nil {
+		return err
 	}
 	complete, err := h.find()
 	if err != nil {
@@ -38,20 +35,130 @@ func History(x *call.Call) error {
 	if err := h.fill(rows); err != nil {
 		return err
 	}
+	return h.answer(rows, len(h.all), complete, x.IDs["input_id"])
+}
+
+// Limits of the newest operations.
+const (
+	maxNewest   = 50     // listed operations
+	newestAmong = 20_000 // entries that are read to find them
+)
+
+// Newest lists the newest operations of an application without results and upkeep: at a replica the pending ones and then those of the log
+// that are stored here.
+func Newest(x *call.Call) error {
+	page, err := x.Page()
+	if err != nil {
+		return err
+	}
+	h, err := newHistory(x)
+	if err != nil {
+		return err
+	}
+	var rows []past
+	total, read, first := 0, 0, uint64(0)
+	err = h.newest(func(e log.Entry) bool {
+		read, first = read+1, e.Seq
+		if isRequest(e.Op.Body) {
+			if page.Has(int64(total)) {
+				show.ReserveOp(x, &e.Op)
+				rows = append(rows, past{Entry: e})
+			}
+			total++
+		}
+		return total < maxNewest && read < newestAmong
+	})
+	if err != nil {
+		return err
+	}
+	h.writer = show.OpWriter{X: x, View: x.View()}
+	if err := h.writer.View.Contradictions(h.noteLost); err != nil {
+		return err
+	}
+	return h.answer(rows, total, total == maxNewest || first == 1, "")
+}
+
+// isRequest reports whether a body is a change that a person or a program wanted. The others are results, feedback and upkeep of the log.
+func isRequest(body log.Body) bool {
+	kind, _ := log.SubjectOf(body)
+	switch body.(type) {
+	case *log.InputFetched, *log.VersionResult:
+		return false
+	case *log.InputDeleteAll, *log.ModelDeleteAll:
+		return true
+	}
+	return kind != log.NoSubject
+}
+
+// newest yields the operations that are stored here, newest first, until yield returns false: at a replica the pending ones, whose Seq is 0,
+// and then the kept entries of the log.
+func (h *history) newest(yield func(log.Entry) bool) error {
+	if h.copy == nil {
+		return h.x.App.Origin.Log().Newest(yield)
+	}
+	var pending []log.Entry
+	err := h.copy.Pending(0, func(_ uint64, op log.Op) bool {
+		pending = append(pending[max(len(pending)-maxNewest+1, 0):], log.Entry{Op: op})
+		return true
+	})
+	if err != nil || !backward(pending, yield) {
+		return err
+	}
+	failed := h.copy.NewestKept(func(_ uint64, f partition.Frame) bool {
+		var entries []log.Entry
+		entries, err = log.DecodeRows(f.Rows, f.From)
+		return backward(entries, yield) && err == nil
+	})
+	return errors.Join(failed, err)
+}
+
+// backward yields entries, the last first, until yield returns false, and reports whether it returned true.
+func backward(entries []log.Entry, yield func(log.Entry) bool) bool {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if !yield(entries[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// newHistory returns the history of a call's application, without operations.
+func newHistory(x *call.Call) (h history, err error) {
+	h = history{x: x, partition: x.App.Origin, copy: x.App.Replica, lost: map[log.Stamp]int{}}
+	if h.copy != nil {
+		h.partition = h.copy
+		_, h.syncStatus, err = x.Replica()
+	}
+	return h, err
+}
+
+// answer answers with operations that are a page of total ones. id is the id of their subject, or empty if they have several.
+func (h *history) answer(rows []past, total int, complete bool, id string) error {
 	for i := range rows {
-		if err := h.learn(&rows[i], x.IDs["input_id"]); err != nil {
+		if err := h.learn(&rows[i], id); err != nil {
 			return err
 		}
 	}
-	return x.OK(func(w *jsonio.Writer) {
-		show.WriteInt(w, "total", len(h.all))
+	return h.x.OK(func(w *jsonio.Writer) {
+		show.WriteInt(w, "total", total)
 		w.Name("complete")
 		w.Bool(complete)
 		w.List("operations", len(rows), func(i int) { h.write(w, &rows[i]) })
 	})
 }
 
-// history is the history of one input.
+// noteLost counts the values of a contradiction that do not serve.
+func (h *history) noteLost(c catalog.Contradiction) bool {
+	serves := c.Serves()
+	for i, v := range c.Values {
+		if i != serves {
+			h.lost[log.Stamp{At: v.At.MadeAt(), Writer: v.At.Writer}]++
+		}
+	}
+	return true
+}
+
+// history is the history of one input, or the newest part of an application's.
 type history struct {
 	x          *call.Call
 	partition  operations
@@ -118,17 +225,7 @@ func (h *history) collect(in *catalog.Input) (complete bool, err error) {
 	slices.SortStableFunc(h.all, func(a, b past) int {
 		return cmp.Or(cmp.Compare(b.Op.At, a.Op.At), cmp.Compare(b.Op.Dot.Writer, a.Op.Dot.Writer))
 	})
-	h.lost = map[log.Stamp]int{}
-	err = h.writer.View.ContradictionsOf(in.Dot, func(c catalog.Contradiction) bool {
-		serves := c.Serves()
-		for i, v := range c.Values {
-			if i != serves {
-				h.lost[log.Stamp{At: v.At.MadeAt(), Writer: v.At.Writer}]++
-			}
-		}
-		return true
-	})
-	return complete, err
+	return complete, h.writer.View.ContradictionsOf(in.Dot, h.noteLost)
 }
 
 // countWrites returns the number of registers that an operation on an input writes.

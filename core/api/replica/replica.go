@@ -1,6 +1,6 @@
 // Package replica has the calls about a replica of an application: its distance from its origin, its operations that wait for the origin, and
 // its operations that the log accepted with another result or not at all. Only the replica has this data, so an origin answers these calls
-// like unknown paths.
+// like unknown paths. Every host lists the devices that it knows.
 //
 //	submitted ──▶ queued ──push──▶ sent ──origin's log──▶ confirmed
 //	              └──── outbox ───────┘                       └──▶ conflicts, until they are dismissed

@@ -6,6 +6,7 @@
 //	           │ audit log  each record hashes the last   │
 //	/v2 call ─▶│ quota      durable before it is allowed  │
 //	           │ usage      day × application × key × …   │
+//	sync ─────▶│ devices    last contact of each replica  │
 //	           └───────────────────┬──────────────────────┘
 //	                               ▼ kv.Store, table u
 //
@@ -98,6 +99,7 @@ type Registry struct {
 	throttle throttles
 	meters   meters
 	usage    usage
+	devices  devices
 	post     mailQueue
 
 	mu      sync.Mutex   // held while records are read and written again, until the write is durable
@@ -153,6 +155,7 @@ func Open(o Options) (*Registry, error) {
 	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles(o.SignUps)}
 	r.meters = meters{r: r, byID: map[string]*meter{}}
 	r.usage = usage{store: o.Store, follows: &r.follows, cells: map[cellKey]*cell{}}
+	r.devices = devices{store: o.Store, follows: &r.follows, recent: map[deviceAt]*contact{}}
 	if o.Mail == nil {
 		r.o.Mail = logSender{o.Log}
 	}
@@ -171,14 +174,14 @@ func (r *Registry) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle()
-	return errors.Join(r.meters.close(), unlessFollows(r.usage.flush()))
+	return errors.Join(r.meters.close(), unlessFollows(r.usage.flush()), unlessFollows(r.devices.flush(0)))
 }
 
-// Flush writes usage and removes expired sessions, old days of usage and idle meters. A host calls it every few seconds. If the registry
+// Flush writes usage and contacts of devices, and removes expired sessions, old days of usage and idle meters. A host calls it every few seconds. If the registry
 // follows, Flush writes nothing and returns nil.
 func (r *Registry) Flush() error {
 	now := r.o.Now()
-	return errors.Join(unlessFollows(r.usage.flush()), unlessFollows(r.usage.prune(now)), r.meters.rest(), unlessFollows(r.endSessions(now)))
+	return errors.Join(unlessFollows(r.usage.flush()), unlessFollows(r.devices.flush(deviceEvery)), unlessFollows(r.usage.prune(now)), r.meters.rest(), unlessFollows(r.endSessions(now)))
 }
 
 // change is one change of records, together with its audit records.

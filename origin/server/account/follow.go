@@ -47,6 +47,7 @@ func (r *Registry) follow() {
 	r.follows.Store(true)
 	r.meters.drop()
 	r.usage.drop()
+	r.devices.drop("")
 	r.seeWait, r.ended = nil, time.Time{}
 	r.seen.Clear()
 	r.erasures.Add(1) // invalidates settled, also for a caller that reads the store now

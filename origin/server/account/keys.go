@@ -21,6 +21,7 @@ import (
 //	u d n id by 0 route → N            calls of day n since 1970, by application, key and endpoint
 //	u k id by          → N N           total calls of a key, and its last call in Unix seconds
 //	u b app edge       → N             calls of an application that an edge has reported, see report.go
+//	u v id device      → device        last contact of a device of an application, JSON, see devices.go
 //	u l N              → hash, JSON    the audit log, from 1; hash covers the previous record's hash and the JSON
 //	u L id N           →               records of the audit log by account; the command line's id is zeros
 //	u h                → N, hash       length of the audit log, and its last hash
@@ -37,6 +38,7 @@ const (
 	tableDay      = 'd'
 	tableKey      = 'k'
 	tableReport   = 'b'
+	tableDevice   = 'v'
 	tableAudit    = 'l'
 	tableAudits   = 'L'
 	tableHead     = 'h'

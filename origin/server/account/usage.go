@@ -259,7 +259,7 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 	return uses, err
 }
 
-// DropUsage deletes the counts of a deleted application, including those that edges reported.
+// DropUsage deletes the counts and the contacts of devices of a deleted application, including the counts that edges reported.
 func (r *Registry) DropUsage(app string) error {
 	now := r.o.Now()
 	r.usage.flushing.Lock()
@@ -274,8 +274,9 @@ func (r *Registry) DropUsage(app string) error {
 		return ErrUnknown
 	}
 	id := bytesOf(app)
+	r.devices.drop(app)
 	var b kv.Batch
-	for _, prefix := range [][]byte{key(tableKey, id), key(tableReport, id)} {
+	for _, prefix := range [][]byte{key(tableKey, id), key(tableReport, id), key(tableDevice, id)} {
 		kv.DeletePrefix(&b, prefix)
 	}
 	for day := dayOf(now) - usageDays; day <= dayOf(now); day++ {

@@ -29,6 +29,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/compress"
+	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
@@ -49,6 +50,9 @@ var _ Stepper = (*replica.Machine)(nil)
 type Options struct {
 	Origin  string  // the origin's URL, such as "https://sightline.example.org"
 	Machine Stepper // unused by Join
+
+	// Device names this replica in requests, see [feed]: "folder-" and 32 hexadecimal digits. Empty: an edge, whose credential names it.
+	Device string
 
 	// Authorize returns the headers with the credential of a request. path is relative to Origin. nil: requests have no credential.
 	Authorize func(method, path, query string, body []byte) ([]api.Field, error)
@@ -285,9 +289,13 @@ func (l *Link) hand(ctx context.Context, x replica.Answer) bool {
 
 // send sends a request, and returns the response without its compression.
 func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error) {
+	query := a.Query
+	if l.o.Device != "" && (a.Path == feed.Prefix+"/session" || a.Path == feed.Prefix+"/changes") {
+		query = strings.TrimPrefix(query+"&device="+l.o.Device, "&")
+	}
 	target := l.base + a.Path
-	if a.Query != "" {
-		target += "?" + a.Query
+	if query != "" {
+		target += "?" + query
 	}
 	req, err := http.NewRequestWithContext(ctx, a.Method, target, bytes.NewReader(a.Body))
 	if err != nil {
@@ -295,7 +303,7 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	}
 	header := a.Header
 	if l.o.Authorize != nil {
-		credential, err := l.o.Authorize(a.Method, a.Path, a.Query, a.Body)
+		credential, err := l.o.Authorize(a.Method, a.Path, query, a.Body)
 		if err != nil {
 			return nil, fmt.Errorf("credential: %w", err)
 		}

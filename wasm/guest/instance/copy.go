@@ -9,5 +9,10 @@ func (i *Instance) syncStatus(string) (api.SyncStatus, bool) {
 		return api.SyncStatus{}, false
 	}
 	s := i.machine.Status()
-	return s.APIStatus(i.settings.Replica.Origin), true
+	out := s.APIStatus(i.settings.Replica.Origin)
+	out.Name, out.Kind = i.settings.Replica.Name, "page"
+	if i.pictures == nil { // the store is the host's
+		out.Kind, out.KeysAsOf = "edge", s.Heard
+	}
+	return out, true
 }

@@ -15,7 +15,7 @@ func schemas() object {
 }
 
 // lists holds the names of the lists in answers. An error answer contains the list of its endpoint, too, but empty.
-var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "changes", "duplicates", "groups"}
+var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "devices", "changes", "duplicates", "groups"}
 
 func errorSchema() object {
 	fields := make([]field, len(lists))

@@ -18,8 +18,8 @@ func tags() []object {
 		{"Workflows", "Run pictures through several models at once."},
 		{
 			"Replicas",
-			"Sync status, pending operations and conflicts of a replica: a copy of an application at an edge or in a browser. " +
-				"The origin answers 404.",
+			"Devices, newest operations, sync status, pending operations and conflicts of a replica: a copy of an application at an edge or in a browser. " +
+				"The origin answers the status and the pending operations with 404.",
 		},
 		{
 			"Sync protocol",
@@ -536,6 +536,20 @@ var operations = []operation{
 		method: "GET", path: "/sync/outbox", id: "listOutbox", tag: "Replicas", page: true,
 		summary: "List pending operations", note: "Lists the operations of this replica that the origin's log has not confirmed yet.",
 		answer: "OutboxAnswer",
+	},
+	{
+		method: "GET", path: "/sync/devices", id: "listDevices", tag: "Replicas", page: true,
+		summary: "List devices",
+		note: "Lists the origin of the application, its edges, and the browsers and folders that have a replica, each with its last contact. The origin " +
+			"remembers browsers and folders for 90 days. A replica lists its origin and itself.",
+		answer: "DevicesAnswer",
+	},
+	{
+		method: "GET", path: "/sync/history", id: "listNewestOperations", tag: "Replicas", page: true,
+		summary: "List the newest operations",
+		note: "Lists the newest 50 operations of the application, without results of downloads and trainings. A replica lists its pending operations first, and then the " +
+			"newest entries of the log that it stores.",
+		answer: "NewestAnswer",
 	},
 	{
 		method: "GET", path: "/sync/conflicts", id: "listConflicts", tag: "Replicas", page: true,

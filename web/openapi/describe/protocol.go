@@ -44,14 +44,14 @@ var calls = []syncCall{
 		method: "POST", path: "/sync/session", id: "beginSyncSession", summary: "Start a session",
 		note: "The replica reports what it is and what it stores. " +
 			"For each application, it tells the replica to pull the log, to take a snapshot, to pause, or to erase its data.",
-		request: message("Session"), answers: []reply{{200, "Success.", message("SessionReply")}},
+		parameters: []string{"sync_device"}, request: message("Session"), answers: []reply{{200, "Success.", message("SessionReply")}},
 	},
 	{
 		method: "GET", path: "/sync/changes", id: "readSyncChanges", summary: "Pull the log",
 		note: "Frames with the entries of the log after a cursor. Data that an entry needs comes before the entry. " +
 			"With `live`, the call waits for more. A WebSocket on the same path sends the same frames as binary messages.",
 		parameters: []string{
-			"sync_protocol", "sync_app", "sync_opening", "sync_epoch", "sync_since", "sync_chain", "sync_register", "sync_live", "sync_vectors", "sync_only",
+			"sync_protocol", "sync_app", "sync_opening", "sync_epoch", "sync_since", "sync_chain", "sync_register", "sync_live", "sync_vectors", "sync_only", "sync_device",
 		},
 		answers: []reply{{200, "A stream of frames.", object{
 			{syncType, object{{"schema", text(member{"format", "binary"}, member{"description", "The frames of sync/README.md."})}}},
@@ -192,6 +192,8 @@ var syncParameters = object{
 	inQuery("sync_live", "live", false,
 		"`0`: return the existing entries. `poll`: the same, but wait up to 25 s if there are none. `stream`: continue with new entries, "+
 			"for up to an hour.", text(oneOf("0", "poll", "stream"))),
+	inQuery("sync_device", "device", false, "Kind and ID of the replica, by which GET /sync/devices lists its contacts. Edges omit it.",
+		text(member{"pattern", "^(page|folder)-[0-9a-f]{32}$"})),
 	inQuery("sync_vectors", "vectors", false, "`q16`: include the results of analysing pictures.", text(oneOf("none", "q16"))),
 	inQuery("sync_name", "name", false, "Name of the snapshot.", text(member{"pattern", "^[0-9a-f]{64}$"})),
 	inQuery("sync_at", "at", false,
