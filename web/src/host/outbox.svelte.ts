@@ -1,6 +1,6 @@
 // The writes at a host that is not the origin, and their progress. The host is a replica on this device or the edge that serves these
 // pages. All displayed facts are read from the host, and none is derived from a person's actions.
-import { type Fetch, listAll, type Schemas, v2 } from '../api/client';
+import { type Fetch, listAll, type Schemas, type V2, v2 } from '../api/client';
 import { coalesce } from './coalesce';
 import { type Marks, marksOf, type Subject, type SyncSummary } from './syncMarks';
 
@@ -11,7 +11,14 @@ export type Pending = Schemas['Operation'];
 /** A write that had another effect in the log than intended. */
 export type Conflict = Schemas['Conflict'];
 /** Values of one label, name, part of metadata or place whose makers did not know of each other's. */
-type Contradiction = Schemas['Contradiction'];
+export type Contradiction = Schemas['Contradiction'];
+
+/** The conflicts of a host, each list oldest first. */
+export interface Conflicts {
+  readonly conflicts: readonly Conflict[];
+  readonly contradictions: readonly Contradiction[];
+  readonly dropped: number; // number of contradictions that left the list
+}
 
 const many = 1000; // pending operations; a longer list is not read completely at each change. It is also the most that one call lists
 const newestPage = 100; // size of the pages with the newest pending operations
@@ -39,11 +46,28 @@ const hasSameOperations = (a: Status, b: Status): boolean =>
 const isListed = (status: Status, listed: Status | undefined): boolean =>
   status.queued + status.sent + status.conflicts === 0 || (listed !== undefined && hasSameOperations(status, listed));
 
-export abstract class Outbox {
+/** Lists the undismissed conflicts and the contradictions of a host. */
+export async function listConflicts(host: V2): Promise<Conflicts> {
+  let dropped = 0;
+  const all = await listAll(async (query) => {
+    const page = await host.GET('/sync/conflicts', { params: { query } });
+    dropped = page.dropped;
+    return page.conflicts;
+  }, many);
+  const isContradiction = (c: Conflict | Contradiction): c is Contradiction => c.verdict === 'contradiction';
+  return {
+    conflicts: all.filter((c): c is Conflict => !isContradiction(c)),
+    contradictions: all.filter(isContradiction),
+    dropped,
+  };
+}
+
+export abstract class Outbox implements Conflicts {
   status = $state.raw<Status>();
   pending = $state.raw<readonly Pending[]>([]); // in the order of sending
   conflicts = $state.raw<readonly Conflict[]>([]);
-  #contradictions = $state.raw<readonly Contradiction[]>([]);
+  contradictions = $state.raw<readonly Contradiction[]>([]);
+  dropped = $state(0);
   dismissed = $state.raw<readonly Conflict[]>([]); // conflicts dismissed since the page was opened
   failure = $state.raw<unknown>(); // the failure of the last read; undefined if it succeeded
   /** The outbox calls this after progress, once it has read the pending operations again. */
@@ -69,7 +93,7 @@ export abstract class Outbox {
   abstract readonly offline: boolean;
 
   /** The marks of unconfirmed changes and of conflicts. */
-  readonly marks: Marks = $derived(marksOf(this.pending, [...this.conflicts, ...this.#contradictions.map(subjectOf)]));
+  readonly marks: Marks = $derived(marksOf(this.pending, [...this.conflicts, ...this.contradictions.map(subjectOf)]));
 
   /**
    * Whether the marks have all operations in the data that the host has answered. Otherwise a thing without a mark may have pending
@@ -140,10 +164,8 @@ export abstract class Outbox {
       const all = status.queued + status.sent;
       const isPartial = this.#readsNewestOnly(all);
       const pending = !all ? [] : await (isPartial ? this.#readNewest(all) : this.#readPending());
-      const listed = status.conflicts ? await this.#listConflicts() : [];
-      const conflicts = listed.filter((c) => c.verdict !== 'contradiction');
-      Object.assign(this, { pending, conflicts });
-      this.#contradictions = listed.filter((c) => c.verdict === 'contradiction');
+      const listed = status.conflicts ? await listConflicts(this.v2) : { conflicts: [], contradictions: [] };
+      Object.assign(this, { pending, ...listed });
       this.#listedFor = isPartial ? undefined : status;
     }
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
@@ -188,11 +210,6 @@ export abstract class Outbox {
     for (let page = Math.max(1, last - 1); page <= last; page++)
       found.push(...(await this.#listPending({ page, per_page: newestPage })));
     return found;
-  }
-
-  /** Lists the undismissed conflicts, oldest first, and then the contradictions. */
-  #listConflicts(): Promise<(Conflict | Contradiction)[]> {
-    return listAll(async (query) => (await this.v2.GET('/sync/conflicts', { params: { query } })).conflicts, many);
   }
 
   /** Dismisses a conflict. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Fetch } from '../api/client';
-import { Outbox, type Status } from './outbox.svelte';
+import { listConflicts, Outbox, type Status } from './outbox.svelte';
 
 const at = (cursor: number, more: Partial<Status> = {}): Status => ({
   app_id: 'a',
@@ -138,6 +138,25 @@ test('a contradiction marks the thing whose value it is', async () => {
     place.conflicts.map((c) => c.verdict),
     ['gone'],
   );
+});
+
+test('all conflicts are listed, not only the first thousand', async () => {
+  const place = new Place();
+  const rows = [
+    ...Array.from({ length: 700 }, (_, i) => ({ id: `2-${i}`, verdict: 'gone', input_id: `${i}` })),
+    ...Array.from({ length: 900 }, (_, i) => ({ id: `c-${i}`, verdict: 'contradiction', field: 'label', values: [] })),
+  ];
+  place.ask = async (path) => {
+    const { searchParams } = new URL(path, 'http://host');
+    const [page = 0, size = 0] = ['page', 'per_page'].map((name) => Number(searchParams.get(name)));
+    const conflicts = rows.slice((page - 1) * size, page * size);
+    return Response.json({ status: { code: 10000 }, dropped: 3, conflicts });
+  };
+  place.now = at(1, { conflicts: rows.length });
+  await place.refresh();
+  assert.deepEqual([place.conflicts.length, place.contradictions.length, place.dropped], [700, 900, 3]);
+  const { conflicts, contradictions, dropped } = await listConflicts(place.v2);
+  assert.deepEqual([conflicts.length, contradictions.length, dropped], [700, 900, 3]);
 });
 
 test('nothing counts as confirmed before the lists have all operations that the status counts', async () => {

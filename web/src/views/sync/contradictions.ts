@@ -1,18 +1,10 @@
 // The contradictions of an application: values whose makers did not know of each other's.
 import type { Schemas, V2 } from '../../api/client';
+import type { Contradiction } from '../../host/outbox.svelte';
 import type { Label } from './calls';
 import { m } from './words';
 
-export type Contradiction = Schemas['Contradiction'];
 export type SetValue = Contradiction['values'][number];
-
-const most = 1000; // number of rows that one call lists
-
-/** Returns the contradictions, oldest first, and the number of those that left the list. */
-export async function readContradictions(v2: V2): Promise<{ all: Contradiction[]; dropped: number }> {
-  const { conflicts, dropped } = await v2.GET('/sync/conflicts', { params: { query: { per_page: most } } });
-  return { all: conflicts.filter((c) => c.verdict === 'contradiction'), dropped };
-}
 
 /** Decides a contradiction: sets the value with an index again. A deletion is only dismissed. */
 export async function keep(v2: V2, { id, field }: Contradiction, index: number): Promise<void> {
