@@ -1,4 +1,5 @@
-// Polls the numbers of inputs: every second while pictures wait to be processed, otherwise every 5 seconds, or 30 on a hidden page.
+// Polls the numbers of inputs: every second while pictures wait to be processed, otherwise every 5 seconds, or 30 on a hidden page and while no
+// host answers.
 import type { Application } from '../../host/application.svelte';
 import { countInputs } from '../../host/calls';
 import { secondsLeft } from '../../host/progress';
@@ -55,8 +56,9 @@ export class Counting {
       this.failure = failure;
     }
     clearTimeout(this.#timer);
+    const isQuiet = document.hidden || this.failure !== undefined;
     if (!this.#closed)
-      this.#timer = setTimeout(() => void this.read(), this.now?.to_process ? 1000 : document.hidden ? 30_000 : 5000);
+      this.#timer = setTimeout(() => void this.read(), isQuiet ? 30_000 : this.now?.to_process ? 1000 : 5000);
   };
 
   #closed = false;
