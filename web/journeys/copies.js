@@ -15,6 +15,7 @@ export async function testCopy(t) {
   const mark = (word) => picture.getByText(word, { exact: true });
   const pendingChanges = t.page.getByRole('region', { name: en('sync_waiting') }).locator('ol > li');
   const conflicts = t.page.getByRole('region', { name: en('sync_conflicts') });
+  const openDetails = () => t.page.getByText(en('sync_details'), { exact: true }).click();
   const definition = (term, text) => t.page.locator(`dt:text-is("${term}") + dd`).filter({ hasText: text });
   const key = await waitForLine(/^\s+key\s+([0-9a-f]{32})$/);
   const callApi = async (method, path, body) => {
@@ -31,9 +32,21 @@ export async function testCopy(t) {
 
   await t.step('A demonstration creates a replica in the browser by itself', async () => {
     await t.page.goto('/sync');
-    await t.waitFor(t.heading(en('sync_title')));
-    await t.waitFor(t.page.getByText(en('phase_current')));
+    await t.waitFor(t.heading(en('sync_devices_title')));
     await t.waitFor(t.page.locator('.sync-summary', { hasText: en('sync_summary_confirmed') }));
+  });
+  const devices = t.page.getByRole('region', { name: en('sync_devices'), exact: true }).getByRole('listitem');
+  const changes = t.page.getByRole('region', { name: en('sync_changes'), exact: true }).getByRole('listitem');
+  const thisBrowser = devices.filter({ hasText: en('consistency_browser') });
+  await t.step('The page reports that all is at the origin, and lists the devices and the newest changes', async () => {
+    await t.waitFor(t.heading(en('sync_work_safe')));
+    await t.waitFor(devices.filter({ hasText: en('input_site_origin') }));
+    await t.waitFor(thisBrowser.filter({ hasText: 'Chrome' }).filter({ hasText: en('phase_current') }));
+    const id = await t.page.evaluate(() => localStorage.getItem('browser'));
+    const own = (await callApi('GET', '/sync/devices')).devices.find((device) => device.id === id);
+    checkEqual([own?.kind, own?.name.split(' ')[0]], ['page', 'Chrome'], 'this browser in the list of the origin');
+    await t.waitFor(changes);
+    await t.checkAccessibility('the devices and the newest changes');
   });
   await t.step('Without a network, a picture and a label wait in the replica', async () => {
     await t.waitFor(t.heading(en('sync_pictures')));
@@ -43,6 +56,10 @@ export async function testCopy(t) {
     await t.waitFor(mark(en('mark_queued')));
     await addLabel('tower');
     checkEqual(await pendingChanges.count(), 2, 'changes that wait');
+    await t.waitFor(t.heading(en('sync_work_waits', { n: '2' })));
+    checkEqual(await devices.count(), 2, 'devices that are known without a network');
+    await t.waitFor(changes.filter({ hasText: 'tower' }).filter({ hasText: en('mark_queued') }));
+    await openDetails();
     await t.waitFor(definition(en('sync_only_here'), '1 picture'));
     await t.checkAccessibility('a copy without a network');
   });
@@ -75,6 +92,7 @@ export async function testCopy(t) {
       `the way ${marks}`,
     );
     await t.waitFor(t.page.getByText(en('sync_waiting_none')));
+    await openDetails();
     await t.waitFor(definition(en('sync_only_here'), en('sync_nothing')));
     await t.button(en('consistency_compare')).click();
     await t.waitFor(t.page.getByText(en('consistency_equal', { equal: '2', all: '2' })));
@@ -136,7 +154,7 @@ export async function testCopy(t) {
     await t.checkAccessibility('an application without a copy');
     await t.page.reload();
     await t.button(en('sync_make_offline')).click();
-    await t.waitFor(t.page.getByText(en('phase_current')));
+    await t.waitFor(t.page.locator('li[aria-current]', { hasText: en('phase_current') }));
   });
   await t.step('The replica of an application that becomes local only sends its changes and is removed', () =>
     toggleLocalOnly(t, { callApi, mark }),
@@ -174,7 +192,7 @@ async function toggleLocalOnly(t, { callApi, mark }) {
   await t.checkAccessibility('no copy of what is local only');
   await setLocalOnly(false);
   await t.page.goto('/sync'); // on this page a demonstration creates a replica by itself
-  await t.waitFor(t.page.getByText(en('phase_current')));
+  await t.waitFor(t.page.locator('li[aria-current]', { hasText: en('phase_current') }));
   await t.waitFor(mark(en('mark_confirmed')));
 }
 

@@ -250,6 +250,13 @@ async function workWithoutOrigin(s) {
   await t.waitFor(pendingSection.getByText('tower'));
   checkEqual(await pendingSection.getByRole('listitem').count(), 2, 'changes that wait');
   await t.waitFor(pendingSection.getByText(m('edge_safe')));
+  await t.waitFor(t.heading(m('edge_work_waits', { n: '2' })));
+  const devices = t.page.getByRole('region', { name: m('sync_devices'), exact: true }).getByRole('listitem');
+  await t.waitFor(devices.filter({ hasText: m('edge_name', { name: 'north' }) }).filter({ hasText: m('keys') }));
+  checkEqual(await devices.count(), 2, 'devices that an edge knows');
+  const changes = t.page.getByRole('region', { name: m('sync_changes'), exact: true }).getByRole('listitem');
+  await t.waitFor(changes.filter({ hasText: 'tower' }).filter({ hasText: m('mark_queued') }));
+  await t.page.getByText(m('sync_details'), { exact: true }).click();
   await t.waitFor(t.page.getByText(m('edge_keys_offline', { writes: '24 hours', reads: '7 days' })));
   await t.waitFor(t.page.getByText(m('edge_name', { name: 'north' })));
   await t.checkAccessibility('what waits at an edge');

@@ -41,7 +41,7 @@ await journey(async (arrive) => {
   await replicaUser.step('The browser downloads a replica', async () => {
     await replicaUser.page.goto('/sync');
     await replicaUser.page
-      .getByText(m('phase_current'))
+      .locator('li[aria-current]', { hasText: m('phase_current') })
       .first()
       .waitFor({ timeout: timeoutMillis + 10 * inputs });
   });

@@ -116,7 +116,7 @@ async function labelPictures(t, app, count, shownLabels) {
  */
 async function waitForCopy(t) {
   await t.page.goto('/sync');
-  await t.waitFor(t.page.getByText(m('phase_current')));
+  await t.waitFor(t.page.locator('li[aria-current]', { hasText: m('phase_current') }));
   await t.waitFor(t.page.getByText(m('look_stored')));
 }
 

@@ -43,7 +43,7 @@ const copyRow = (t) => t.page.getByRole('article', { name, exact: true });
 async function join(t, app) {
   await t.page.goto(`/sync?app=${app}`);
   await t.button(en('sync_make_offline')).click();
-  await t.waitFor(t.page.getByText(en('phase_current')));
+  await t.waitFor(t.page.locator('li[aria-current]', { hasText: en('phase_current') }));
   await t.waitFor(t.page.getByText(en('look_stored')));
 }
 
@@ -128,7 +128,7 @@ async function expire(s) {
 async function keep(s) {
   const { t } = s;
   await t.page.goto(`/sync?app=${s.app}`);
-  await t.waitFor(t.page.getByText(en('phase_current')));
+  await t.waitFor(t.page.locator('li[aria-current]', { hasText: en('phase_current') }));
   await t.button(en('sync_work_offline')).click();
   await addLabel(t, 'tower');
   await startSignOut(t);

@@ -49,7 +49,7 @@ export async function goOffline(s) {
   await setScreen(s, 'ja', sizes.wide);
   await t.page.goto('/sync');
   if (s.addedName) await t.waitFor(t.page.getByRole('article', { name: s.addedName })); // added elsewhere
-  await t.waitFor(t.page.getByText(s.m('phase_current')));
+  await t.waitFor(t.page.locator('li[aria-current]', { hasText: s.m('phase_current') }));
   await t.waitFor(t.page.getByText(s.m('look_stored')));
   t.isOffline = true; // the origin does not answer the page
   await s.stopOrigin();

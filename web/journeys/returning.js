@@ -55,6 +55,7 @@ async function dismissConflict(s) {
   await t.checkAccessibility('a conflict');
   await t.button(s.m('sync_accept'), conflict).click();
   await t.waitFor(syncStatus(t).getByText(s.m('sync_summary_confirmed'), { exact: true }));
+  await t.page.getByText(s.m('sync_details'), { exact: true }).click();
   await t.button(s.m('consistency_compare')).click();
   await t.waitFor(t.page.getByText(s.m('consistency_equal', { equal: '2', all: '2' })));
 }

@@ -68,6 +68,7 @@ async function goOffline(t, m, app) {
   await t.page.reload();
   await t.waitFor(t.page.getByText(m('sync_summary_offline_confirmed')));
   checkEqual(await entries(), onlineEntries, 'the entries of the side bar without a network');
+  await t.page.getByText(m('sync_details'), { exact: true }).click();
   const contact = t.page.locator('.kv dt', { hasText: m('sync_contact') }).locator('+ dd');
   await t.waitFor(contact.locator('time'));
   await t.link(m('applications'), nav).click();
@@ -206,7 +207,7 @@ async function denyStorage(arrive, m, app) {
     await t.page.goto(`/${app}/inputs`);
     await t.waitFor(t.page.locator('[role=gridcell] a'));
     await t.page.goto('/sync');
-    await t.waitFor(t.heading(m('sync_title')));
+    await t.waitFor(t.heading(m('sync_devices_title')));
   });
   await t.context.close();
 }

@@ -26,6 +26,8 @@ export interface CopyOptions {
   credential: () => Promise<string>;
   /** The name of this replica, for display. */
   name?: string;
+  /** 32 hexadecimal digits, the same for each replica of a device, by which the origin lists its last contact. */
+  device?: string;
   /** `lazy`, the default: the replica fetches a picture when a caller needs it. `eager`: it fetches all pictures at once. */
   pictures?: 'lazy' | 'eager';
   /** Whether the replica starts offline, as after `sync.offline(true)`. Its first start needs the origin nevertheless. */
@@ -62,7 +64,7 @@ export interface CommonOptions {
  * TypeError for invalid options.
  */
 export function copyStart(
-  { origin, app, name, pictures, offline }: CopyOptions,
+  { origin, app, name, device, pictures, offline }: CopyOptions,
   pageOrigin?: string,
 ): Start['copy'] & object {
   if (!/^[0-9a-f]{32}$/.test(app)) throw new TypeError(`${app} is not the id of an application`);
@@ -72,7 +74,14 @@ export function copyStart(
   const { protocol, hostname } = new URL(base);
   if (protocol === 'http:' && base !== pageOrigin && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
     throw new TypeError(`${base} must begin with https: plain HTTP would send pictures and keys unencrypted`);
-  return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }), ...(offline && { offline }) };
+  return {
+    origin: base,
+    app,
+    pictures: pictures ?? 'lazy',
+    ...(name && { name }),
+    ...(device && { device }),
+    ...(offline && { offline }),
+  };
 }
 
 /** A client of the runtime's replica, which this tab or another tab has open. */

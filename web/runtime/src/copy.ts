@@ -26,6 +26,7 @@ export interface CopyStart {
   origin: string; // URL of the origin, without a slash at the end
   app: string; // 32 hex digits
   name?: string; // name of this replica, for display
+  device?: string; // 32 hex digits by which the origin remembers the contacts of this replica
   pictures: 'lazy' | 'eager';
   /** Whether the replica starts offline. It then sends nothing to the origin until `offline(false)`. */
   offline?: boolean;
@@ -308,7 +309,7 @@ export class Copy {
       return this.#requests.get(a.id) === stop;
     };
     try {
-      const response = await send(this.#o.origin, this.#o.credential, a, stop);
+      const response = await send(this.#o.origin, this.#o.credential, named(a, this.#o.device), stop);
       let first: Piece = { status: response.status, header: [...response.headers] };
       const reader = response.body?.getReader();
       for (let r = await reader?.read(); r && !r.done; r = await reader?.read())
@@ -324,6 +325,12 @@ export class Copy {
       stop.abort();
     }
   }
+}
+
+/** Adds the name of the device to the requests that the origin remembers as its contacts. */
+function named(a: Ask, device: string | undefined): Ask {
+  if (!device || !/^\/v2\/sync\/(session|changes)$/.test(a.path)) return a;
+  return { ...a, query: `${a.query ? `${a.query}&` : ''}device=page-${device}` };
 }
 
 const turns: (() => void)[] = [];

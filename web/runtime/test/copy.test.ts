@@ -182,13 +182,13 @@ const baseStatus: CopyStatus = {
   conflicts: 0,
 };
 
-function copyOf(base: string, script: Script, values = ['Key k']) {
+function copyOf(base: string, script: Script, values = ['Key k'], device?: string) {
   const statuses: CopyStatus[] = [];
   let credentialCalls = 0;
   const credential = new Credential(async () => values[Math.min(credentialCalls++, values.length - 1)] as string);
   const onChange = (status: CopyStatus) => void statuses.push(status);
   const copy = new Copy(
-    { origin: base, app, pictures: 'lazy', credential, onChange },
+    { origin: base, app, pictures: 'lazy', credential, onChange, ...(device && { device }) },
     {
       handleEvent: script.handleEvent,
       status: () => ({ ...baseStatus, ...script.apiStatus }),
@@ -271,6 +271,26 @@ test('the runtime makes the requests of the machine, and passes on the chunks of
   copy.noteLocalChange();
   copy.stop();
   assert.equal(script.events.length, length, 'events after the end');
+});
+
+test('sessions and streams have the ID of the device', async (t) => {
+  const requests: string[] = [];
+  const base = await origin(t, (request, response) => {
+    requests.push(request.url ?? '');
+    response.writeHead(204).end();
+  });
+  const device = '00112233445566778899aabbccddeeff';
+  const script = new Script();
+  const { copy } = copyOf(base, script, ['Key k'], device);
+  script.effects = [ask(1, '/v2/sync/session'), ask(2, '/v2/sync/changes').text(5, 'since=3'), ask(3, '/v2/sync/push')];
+  copy.begin();
+  await until(() => requests.length === 3);
+  copy.stop();
+  assert.deepEqual(requests.sort(), [
+    `/v2/sync/changes?since=3&device=page-${device}`,
+    '/v2/sync/push',
+    `/v2/sync/session?device=page-${device}`,
+  ]);
 });
 
 test('a request to an unreachable origin ends with an error', async () => {

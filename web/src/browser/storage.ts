@@ -7,6 +7,7 @@ type Name =
   | 'copies' // the applications that are stored offline on this device
   | 'declined' // the applications that the person does not want offline
   | 'app' // the last selected application
+  | 'browser' // the random ID by which origins remember the contacts of this browser
   | 'account' // the account of the last session here, unless that ended by signing out
   | 'leaving' // the stores that still have to be deleted after a sign-out
   | 'looked' // a picture was shown before

@@ -3,6 +3,7 @@
 import { type Fetch, inputPath } from '../api/client';
 import { Failure, pageToken } from '../api/console';
 import { pause } from '../api/retry';
+import { browserId, browserName } from '../browser/browser';
 import { readChoice } from '../browser/storage';
 import { Device, type Opening, runtime } from './device.svelte';
 import { canDraw } from './drawable.svelte';
@@ -34,6 +35,8 @@ export class Replica extends Outbox {
       copy: {
         origin: '',
         app: app.id,
+        name: browserName(navigator.userAgent),
+        device: browserId(),
         credential: async () => `Bearer ${(await pageToken(app.id)).token}`,
         offline: this.isOfflineByChoice,
         ...(app.eager && { pictures: 'eager' as const }),

@@ -17,7 +17,8 @@ export class EdgeSyncState extends SyncState {
     return this.#edgeStatus.status !== undefined;
   }
   get words() {
-    return { place: m.edge_name({ name: nameOfEdge() }), pending: m.edge_waiting(), safe: m.edge_safe() };
+    const waits = (n: string) => m.edge_work_waits({ n });
+    return { place: m.edge_name({ name: nameOfEdge() }), pending: m.edge_waiting(), safe: m.edge_safe(), waits };
   }
   readonly isPersistent = true;
 }

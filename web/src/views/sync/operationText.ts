@@ -12,7 +12,6 @@ const kinds: Readonly<Record<string, () => string>> = {
   input_delete_all: () => m.audit_inputs_delete_all(),
   concept_create: () => m.op_concept(),
   concept_name: () => m.op_concept(),
-  concept_delete: () => m.op_concept(),
   model_create: () => m.op_model_create(),
   model_patch: () => m.op_model_patch(),
   model_delete: () => m.op_model_delete(),
@@ -22,10 +21,10 @@ const kinds: Readonly<Record<string, () => string>> = {
 };
 
 /** Returns the name of an operation's kind. */
-export const operationName = (o: Operation): string => kinds[o.kind]?.() ?? m.op_other();
+export const operationName = (o: Pick<Operation, 'kind'>): string => kinds[o.kind]?.() ?? m.op_other();
 
 /** Returns the labels that an operation adds or removes; an empty list for operations without labels. */
-export const labelsOf = (o: Operation): readonly Label[] =>
+export const labelsOf = (o: Pick<Operation, 'kind' | 'content'>): readonly Label[] =>
   o.kind === 'input_labels' || o.kind === 'input_create' ? (o.content.concepts ?? []) : [];
 
 const verdicts: Readonly<Record<string, () => string>> = {

@@ -21,7 +21,8 @@ export class ReplicaSyncState extends SyncState {
     return this.device.client !== undefined;
   }
   get words() {
-    return { place: m.consistency_browser(), pending: m.sync_waiting(), safe: m.sync_safe() };
+    const waits = (n: string) => m.sync_work_waits({ n });
+    return { place: m.consistency_browser(), pending: m.sync_waiting(), safe: m.sync_safe(), waits };
   }
   get isPersistent(): boolean {
     const { state } = this.device;

@@ -32,7 +32,12 @@ export abstract class SyncState {
   /** Whether the host is open, so that reads work. */
   protected abstract readonly reads: boolean;
   /** The name of its host, and the texts about the operations that are pending there. */
-  abstract readonly words: { readonly place: string; readonly pending: string; readonly safe: string };
+  abstract readonly words: {
+    readonly place: string;
+    readonly pending: string;
+    readonly safe: string;
+    readonly waits: (n: string) => string; // n: formatted number of pending operations
+  };
   /** Whether pending operations survive the closing of this page. */
   abstract readonly isPersistent: boolean;
 
