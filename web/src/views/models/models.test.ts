@@ -139,7 +139,7 @@ test('the list of versions has those that are trained or in training, and the ne
   assert.deepEqual([ids(all), ids(all.slice(1)), ids([])], [['e', 'd', 'b'], ['d', 'b'], []]);
 });
 
-test('a version has the mark of its own operations, and in training it is never confirmed', () => {
+test('the operations of a version give it its mark, and in training it is never confirmed', () => {
   const markOf = (what: string, key: string) => (what === 'versions' && key === 'm/a' ? 'queued' : 'confirmed');
   const mark = (version: Version) => markOfVersion({ markOf } as unknown as Application, 'm', version);
   assert.deepEqual([at('a', 21100), at('b', 21100), at('a', 21101), at('b', 21103)].map(mark), [
