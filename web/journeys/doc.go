@@ -22,6 +22,7 @@
 //	grid.js      scrolling of the grid: a few inputs, or 100,000 with make soak LAW=Grid; trace.js measures it
 //	salvage.js   files of a browser that are damaged: the pages keep the readable part, send it, and get the replica again
 //	kill.js      a tab that is killed while a person labels pictures by keys
+//	adding.js    an addition of pictures that is interrupted at random moments
 //	marks/       random programs: after each step, every sync mark and contradiction of the pages agrees with the origin's log
 //	demonstration.js  starts and stops an origin and its edges
 //	servers.js   starts a server, and a connection to it that a test cuts

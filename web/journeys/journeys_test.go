@@ -25,6 +25,7 @@ type journey struct {
 
 var journeys = []journey{
 	{script: "account.js", serve: []string{}},
+	{script: "adding.js", serve: []string{"--demo"}},
 	{script: "alone.js", always: true},
 	{script: "demo.js", serve: []string{"--demo"}, always: true},
 	{script: "draw.js", serve: []string{"--demo"}},

@@ -5,6 +5,7 @@
 //     node kill.js 200 20 [7]    200 pictures and 20 kills each, and the seed 7
 import { check, journey, origin, words } from './browser.js';
 import { caller, newKey, pollUntil } from './demonstration.js';
+import { mulberry } from './mulberry.js';
 import { fillInputs } from './pictures.js';
 
 const m = await words('en');
@@ -118,15 +119,4 @@ async function waitForCopy(t) {
   await t.page.goto('/sync');
   await t.waitFor(t.page.locator('li[aria-current]', { hasText: m('phase_current') }));
   await t.waitFor(t.page.getByText(m('look_stored')));
-}
-
-/** Returns a generator of pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */
-function mulberry(seed) {
-  let a = seed;
-  return () => {
-    a = (a + 0x6d2b79f5) | 0;
-    let t = Math.imul(a ^ (a >>> 15), 1 | a);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

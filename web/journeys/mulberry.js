@@ -1,0 +1,12 @@
+// Pseudorandom numbers of journeys.
+
+/** Returns a generator of pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */
+export function mulberry(seed) {
+  let a = seed;
+  return () => {
+    a = (a + 0x6d2b79f5) | 0;
+    let t = Math.imul(a ^ (a >>> 15), 1 | a);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
