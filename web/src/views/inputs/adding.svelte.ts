@@ -9,7 +9,7 @@ import { coalesce } from '../../host/coalesce';
 import { messageOf } from '../../text/problem';
 import { add, hashOf, type Item, isDone, mostInputs, patch } from './calls';
 import { Entry, type Failed, problem, type State } from './entry.svelte';
-import { fateOf } from './fate';
+import { KeptFiles, type Settled } from './fate';
 import { otherId } from './identity';
 import type { Reason } from './leftOut';
 import { Library } from './library';
@@ -57,8 +57,8 @@ export class Adding {
   #batch = 1; // pictures of the next call
   #retryMillis = leastRetryMillis;
   #retryTimer: ReturnType<typeof setTimeout> | undefined; // while the addition waits after a failure
-  #confirmTimer: ReturnType<typeof setTimeout> | undefined;
   #pullTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #kept: KeptFiles;
   #twinSearch: Promise<void> = Promise.resolve();
   #packed = 0; // bytes of files in memory that wait
   #ondrained = () => {};
@@ -67,6 +67,24 @@ export class Adding {
   constructor(app: Application) {
     this.app = app;
     this.#library = new Library(app);
+    this.#kept = new KeptFiles(app, (entry, fate) => this.#meet(entry, fate));
+  }
+
+  /** Notes the fate of a picture whose file was kept until now. */
+  #meet(entry: Entry, fate: Settled): void {
+    if (fate === 'stored') {
+      entry.hasFile = false;
+      if (entry.isCleared && entry.key !== undefined) void this.#queue?.remove([entry.key]).catch(() => {});
+      else void this.#save(entry);
+      return;
+    }
+    if (entry.isCleared) this.entries = [...this.entries, entry];
+    entry.isCleared = false;
+    this.#count();
+    if (fate === 'lost') this.#again(entry);
+    else this.#rename(entry);
+    void this.#save(entry);
+    this.#run();
   }
 
   /** Continues a stored addition of this application, if there is one. */
@@ -96,7 +114,6 @@ export class Adding {
           async () => {
             [this.#leads, this.isElsewhere] = [true, false];
             await this.#pull();
-            this.#forgetConfirmed();
           },
           () => {}, // the page is being left
         );
@@ -106,7 +123,7 @@ export class Adding {
 
   #close(): void {
     this.#endWait();
-    clearTimeout(this.#confirmTimer);
+    this.#kept.close();
     clearTimeout(this.#pullTimer);
     this.#waiting = [];
     this.#leads = false;
@@ -120,13 +137,14 @@ export class Adding {
     if (!queue) return;
     const [stored, settings] = await Promise.all([queue.list(), queue.settings()]).catch(() => []);
     if (!stored) return; // the queue was deleted, as by signing out
-    const known = new Map(this.entries.map((entry) => [entry.key, entry]));
+    const known = new Map([...this.entries, ...this.#kept.all].map((entry) => [entry.key, entry]));
     const all = [...stored].map(([key, state]) => {
       const entry = known.get(key);
       if (!entry) return Entry.of(key, state);
       return entry.is === 'reading' ? entry : entry.take(state);
     });
-    this.entries = [...all, ...this.entries.filter(({ key }) => key === undefined)];
+    this.entries = [...all.filter((e) => !e.isCleared), ...this.entries.filter(({ key }) => key === undefined)];
+    if (this.#leads) for (const entry of all) if (entry.is === 'stored' && entry.hasFile) this.#kept.add(entry);
     if (settings) {
       this.usePlaces = settings.usesPlaces;
       this.#earlierRate ??= settings.rate;
@@ -301,9 +319,14 @@ export class Adding {
     this.#saveSettings();
   };
 
-  /** Removes the finished entries from the list. Those whose file waits until the origin has the picture stay. */
+  /** Removes the finished entries from the list. A file that is kept until the origin has the picture stays in the queue. */
   clear = (): void => {
-    this.#remove(({ is, hasFile }) => ['skipped', 'failed'].includes(is) || (is === 'stored' && !hasFile));
+    for (const entry of this.entries.filter(({ is, hasFile }) => is === 'stored' && hasFile)) {
+      entry.isCleared = true;
+      void this.#save(entry);
+    }
+    this.entries = this.entries.filter((entry) => !entry.isCleared);
+    this.#remove(({ is }) => ['stored', 'skipped', 'failed'].includes(is));
     [this.#done, this.#spent, this.isFull] = [0, 0, false];
     this.leftOut = {};
     this.#library = new Library(this.app);
@@ -521,7 +544,7 @@ export class Adding {
     // Without other hosts, the origin has answered. Otherwise the file stays until the origin has the picture.
     if (state === 'skipped' || (state === 'stored' && !this.app.outbox)) entry.hasFile = false;
     void this.#save(entry);
-    if (state === 'stored' && entry.hasFile) this.#forgetConfirmed();
+    if (state === 'stored' && entry.hasFile) this.#kept.add(entry);
   }
 
   #move(entry: Entry, state: State): void {
@@ -535,32 +558,6 @@ export class Adding {
 
   async #save(entry: Entry): Promise<void> {
     if (entry.key !== undefined) await this.#queue?.save(entry.key, entry.stored).catch(() => {});
-  }
-
-  /**
-   * Deletes the files of pictures that the origin has. A picture that the host has lost, as a damaged replica, is sent again. So is one whose
-   * ID another device has given to another picture meanwhile, with another ID.
-   */
-  #forgetConfirmed(): void {
-    const isKept = ({ is, hasFile }: Entry) => is === 'stored' && hasFile;
-    if (this.#confirmTimer !== undefined || !this.#leads || !this.entries.some(isKept)) return;
-    this.#confirmTimer = setTimeout(async () => {
-      try {
-        for (const entry of this.entries.filter(isKept)) {
-          const fate = await fateOf(this.app, entry.id, entry.hash);
-          if (fate === 'pending') continue;
-          if (fate === 'stored') entry.hasFile = false;
-          else if (fate === 'lost') this.#again(entry);
-          else this.#rename(entry);
-          void this.#save(entry);
-        }
-        this.#run();
-      } catch {
-        // The host does not answer. The next attempt may succeed.
-      }
-      this.#confirmTimer = undefined;
-      this.#forgetConfirmed();
-    }, confirmMillis);
   }
 
   /** Looks for duplicates of the new inputs, one after the other. */

@@ -27,6 +27,7 @@ export interface StoredEntry {
   readonly size: number; // bytes of the file
   readonly hasFile: boolean; // whether its file is stored
   readonly isSent: boolean; // whether a call with the picture has begun
+  readonly isCleared: boolean; // whether it left the list before the origin had the picture
   readonly id: string;
   readonly hash: string;
   readonly isOtherId: boolean;
@@ -43,6 +44,7 @@ export class Entry {
   blob: Blob | undefined; // the file, if it is not in the stored queue
   hasFile = false; // whether its file is in the stored queue
   isSent = false; // a call with the picture has begun
+  isCleared = false; // it left the list before the origin had the picture
   isRepeated = false; // an earlier call, whose answer was lost, may have added the picture
   is = $state<State>('waiting');
   id = $state('');
@@ -86,8 +88,9 @@ export class Entry {
 
   /** Returns what the queue stores. An entry that is being sent waits again after a crash. */
   get stored(): StoredEntry {
-    const { source, size, hasFile, isSent, id, hash, isOtherId, failure, place, isPlaceWritten, twin } = this;
+    const { source, size, hasFile, isSent, isCleared, id, hash, isOtherId, failure, place, isPlaceWritten, twin } =
+      this;
     const is = this.is === 'reading' ? 'waiting' : this.is;
-    return { source, is, size, hasFile, isSent, id, hash, isOtherId, failure, place, isPlaceWritten, twin };
+    return { source, is, size, hasFile, isSent, isCleared, id, hash, isOtherId, failure, place, isPlaceWritten, twin };
   }
 }

@@ -260,6 +260,27 @@ test('a file is kept until the origin has the picture, which is sent again if th
   assert.deepEqual([...host.stored.keys()], ['a.jpg', 'b.jpg']);
 });
 
+test('a cleared list keeps the files that the origin does not have yet, also after a reload', async (t) => {
+  mockTimers(t);
+  const [id, host] = [newApp(), new Host()];
+  const first = openTab(id, host, true);
+  first.app.pending.add('a.jpg');
+  await first.work.take(files('a.jpg'));
+  await until(t, () => first.work.counts.stored === 1);
+  first.work.clear();
+  assert.deepEqual([first.work.entries.length, first.work.counts.stored], [0, 0]);
+  await until(t, async () => (await inQueue(id, (queue) => queue.list())).get(1)?.isCleared === true);
+  first.end();
+  host.stored.clear(); // the host loses the picture
+  const second = openTab(id, host, true);
+  second.app.pending.add('a.jpg');
+  await second.work.begin();
+  assert.equal(second.work.entries.length, 0);
+  second.app.pending.clear();
+  await until(t, () => host.stored.has('a.jpg'));
+  await until(t, async () => (await keptFiles(id)) === 0);
+});
+
 test('a picture whose ID the origin had already is added with another ID, unless it is the same picture', async (t) => {
   mockTimers(t);
   const [id, host] = [newApp(), new Host()];
