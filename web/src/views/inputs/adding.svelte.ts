@@ -1,6 +1,7 @@
 // Adds pictures to an application. It stores them in a queue first, and then reads, hashes and sends a few at a time. One tab works through
 // the queue, also after a reload; the others show it. A picture's file stays in the queue until the origin has the picture.
 
+import { untrack } from 'svelte';
 import type { Schemas } from '../../api/client';
 import { Failure } from '../../api/console';
 import type { Application } from '../../host/application.svelte';
@@ -184,14 +185,20 @@ export class Adding {
     return this.counts.stored + this.counts.skipped + this.counts.failed;
   }
 
+  /** Returns the number of entries of a kind. It is computed again when a count changes, and not for each entry. */
+  countOf(isOne: (entry: Entry) => boolean): number {
+    void [this.counts.stored, this.counts.failed];
+    return untrack(() => this.entries.filter(isOne).length);
+  }
+
   /** The number of pictures with their place in the file. */
   get places(): number {
-    return this.entries.filter(({ place }) => place).length;
+    return this.countOf(({ place }) => place !== undefined);
   }
 
   /** The number of stored pictures with another ID than intended. */
   get otherIds(): number {
-    return this.entries.filter((entry) => entry.is === 'stored' && entry.isOtherId).length;
+    return this.countOf(({ is, isOtherId }) => is === 'stored' && isOtherId);
   }
 
   /** Pictures per second since the start, without pauses, or at first those of the last addition; undefined if nothing is known. */
@@ -572,15 +579,12 @@ export class Adding {
         );
   }
 
-  /** The number of pictures that are not added yet. */
   get left(): number {
     return this.counts.waiting + this.counts.reading;
   }
 }
 
-function noCounts(): Counts {
-  return { waiting: 0, reading: 0, stored: 0, skipped: 0, failed: 0 };
-}
+const noCounts = (): Counts => ({ waiting: 0, reading: 0, stored: 0, skipped: 0, failed: 0 });
 
 /** Reports whether a host refuses a call for good. A credential can be restored, and a limit of calls ends. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status);
