@@ -19,10 +19,6 @@ import (
 // also from its local operations. If some are missing, the stamps in the input's record replace them. For a deleted input the answer has only
 // the author and the time of its deletion, if known.
 func History(x *call.Call) error {
-	page, err := x.Page()
-	if err != nil {
-		return err
-	}
 	h, err := newHistory(x)
 	if err != nil {
 		return err
@@ -31,7 +27,7 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	rows := call.PageRows(h.all, page)
+	rows := call.PageRows(h.all, h.page)
 	if err := h.fill(rows); err != nil {
 		return err
 	}
@@ -47,10 +43,6 @@ const (
 // Newest lists the newest operations of an application without results and upkeep: at a replica the pending ones and then those of the log
 // that are stored here.
 func Newest(x *call.Call) error {
-	page, err := x.Page()
-	if err != nil {
-		return err
-	}
 	h, err := newHistory(x)
 	if err != nil {
 		return err
@@ -60,7 +52,7 @@ func Newest(x *call.Call) error {
 	err = h.newest(func(e log.Entry) bool {
 		read, first = read+1, e.Seq
 		if isRequest(e.Op.Body) {
-			if page.Has(int64(total)) {
+			if h.page.Has(int64(total)) {
 				show.ReserveOp(x, &e.Op)
 				rows = append(rows, past{Entry: e})
 			}
@@ -122,9 +114,12 @@ func backward(entries []log.Entry, yield func(log.Entry) bool) bool {
 	return true
 }
 
-// newHistory returns the history of a call's application, without operations.
+// newHistory returns the history for a call, with the page that it asks for and without operations.
 func newHistory(x *call.Call) (h history, err error) {
 	h = history{x: x, partition: x.App.Origin, copy: x.App.Replica, lost: map[log.Stamp]int{}}
+	if h.page, err = x.Page(); err != nil {
+		return h, err
+	}
 	if h.copy != nil {
 		h.partition = h.copy
 		_, h.syncStatus, err = x.Replica()
@@ -161,6 +156,7 @@ func (h *history) noteLost(c catalog.Contradiction) bool {
 // history is the history of one input, or the newest part of an application's.
 type history struct {
 	x          *call.Call
+	page       call.Page
 	partition  operations
 	copy       *partition.Replica // nil at an origin
 	syncStatus call.SyncStatus    // of a replica
