@@ -18,7 +18,7 @@ export async function hasDeviceData(account: string): Promise<boolean> {
   const ids = [
     ...offlineApps().map(({ id }) => id),
     ...names().flatMap((name) => ofApp.exec(name)?.[1] ?? []),
-    ...(await Queue.apps()),
+    ...(await Queue.unfinished()),
   ];
   return ids.some((id) => !isOthers(id)) || readChoice('looked') !== undefined || hasDropped();
 }

@@ -26,7 +26,7 @@ const [leastRetryMillis, mostRetryMillis] = [1000, 15_000]; // times to wait aft
 const lanes = 2; // parallel calls: the page reads pictures for one while the host analyses those of the other
 const mostStored = 256; // maximum entries that are stored in one step
 const mostStoredBytes = 64_000_000; // maximum bytes of them
-const confirmMillis = 1000; // time between two looks for confirmed pictures
+const pullMillis = 1000; // time between two reads of a queue that other tabs change
 const suspendedCode = 39998; // the host has no room
 
 type Counts = Record<State, number>;
@@ -61,8 +61,7 @@ export class Adding {
   #pullTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #kept: KeptFiles;
   #twinSearch: Promise<void> = Promise.resolve();
-  #packed = 0; // bytes of files in memory that wait
-  #ondrained = () => {};
+  #drains: (() => void)[] = []; // additions that wait until fewer files are in memory
   #library: Library; // the pictures of the application
 
   constructor(app: Application) {
@@ -106,7 +105,7 @@ export class Adding {
         this.#pullTimer ??= setTimeout(() => {
           this.#pullTimer = undefined;
           void this.#pull();
-        }, confirmMillis);
+        }, pullMillis);
       };
       await this.#pull();
       void queue
@@ -124,6 +123,7 @@ export class Adding {
 
   #close(): void {
     this.#endWait();
+    this.#endDrains();
     this.#kept.close();
     clearTimeout(this.#pullTimer);
     this.#waiting = [];
@@ -152,7 +152,7 @@ export class Adding {
       if (settings.isPaused !== this.paused) settings.isPaused ? this.pause() : this.resume();
     }
     this.#count();
-    this.#waiting = this.#leads ? this.entries.filter(({ is }) => is === 'waiting') : [];
+    this.#waiting = this.entries.filter((entry) => entry.is === 'waiting' && this.#adds(entry));
     this.#run();
   });
 
@@ -269,19 +269,26 @@ export class Adding {
     this.entries = [...this.entries, ...entries];
     this.#count();
     const waiting = entries.filter(({ is }) => is === 'waiting');
-    // Entries that exist in this page only are added by this page, also while another one works through the queue.
-    this.#waiting.push(...waiting.filter((entry) => this.#leads || entry.key === undefined));
+    this.#waiting.push(...waiting.filter((entry) => this.#adds(entry)));
     this.#run();
-    await this.#drain(waiting);
+    await this.#drain();
+  }
+
+  /** Whether this page adds an entry. It adds those that exist here only, also while another tab works through the queue. */
+  #adds({ key }: Entry): boolean {
+    return this.#leads || key === undefined;
   }
 
   /** Waits while files in memory, such as those of a zip, are too many. */
-  async #drain(entries: readonly Entry[]): Promise<void> {
-    for (const { blob, source } of entries) if (blob && source.isInMemory) this.#packed += blob.size;
-    while (this.#packed > mostStoredBytes && !this.app.ended.aborted)
-      await new Promise<void>((resolve) => {
-        this.#ondrained = resolve;
-      });
+  async #drain(): Promise<void> {
+    const isHeld = ({ blob, is, source }: Entry) => blob && source.isInMemory && ['waiting', 'reading'].includes(is);
+    const held = () => this.entries.filter(isHeld).reduce((sum, { size }) => sum + size, 0);
+    while (held() > mostStoredBytes && !this.app.ended.aborted)
+      await new Promise<void>((resolve) => this.#drains.push(resolve));
+  }
+
+  #endDrains(): void {
+    for (const resolve of this.#drains.splice(0)) resolve();
   }
 
   pause = (): void => {
@@ -343,7 +350,7 @@ export class Adding {
     entry.failure = undefined;
     this.#move(entry, 'waiting');
     void this.#save(entry);
-    if (!this.#leads && entry.key !== undefined) return; // another tab adds it
+    if (!this.#adds(entry)) return;
     this.#waiting.push(entry);
     this.#run();
   };
@@ -360,6 +367,7 @@ export class Adding {
     const removed = this.entries.filter(isRemoved);
     this.entries = this.entries.filter((entry) => !isRemoved(entry));
     this.#count();
+    this.#endDrains();
     void this.#queue?.remove(removed.flatMap(({ key }) => key ?? [])).catch(() => {});
   }
 
@@ -498,7 +506,8 @@ export class Adding {
     } else if (existsCodes.includes(code)) {
       let same: boolean | undefined;
       try {
-        same = entry.isFile ? await this.#isSame(entry) : undefined;
+        // An input without a picture yet has another one.
+        same = entry.isFile ? (await hashOf(this.app, entry.id)) === entry.hash : undefined;
       } catch (failure) {
         this.#fail(entry, problem(messageOf(failure)));
         return;
@@ -530,11 +539,6 @@ export class Adding {
     this.#waiting.unshift(entry);
   }
 
-  /** Reports whether the stored input with the entry's ID has its picture. An input without a picture yet has another one. */
-  async #isSame(entry: Entry): Promise<boolean> {
-    return (await hashOf(this.app, entry.id)) === entry.hash;
-  }
-
   #fail(entry: Entry, failure: Failed): void {
     entry.failure = failure;
     this.#finish(entry, 'failed');
@@ -542,11 +546,7 @@ export class Adding {
 
   #finish(entry: Entry, state: 'stored' | 'skipped' | 'failed'): void {
     this.#move(entry, state);
-    const { blob, source } = entry;
-    if (blob && source.isInMemory) {
-      this.#packed -= blob.size;
-      this.#ondrained();
-    }
+    this.#endDrains();
     if (state !== 'failed') entry.blob = undefined;
     // Without other hosts, the origin has answered. Otherwise the file stays until the origin has the picture.
     if (state === 'skipped' || (state === 'stored' && !this.app.outbox)) entry.hasFile = false;

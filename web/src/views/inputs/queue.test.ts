@@ -225,6 +225,59 @@ test('above 90 % of the quota no file is stored, and the page is needed until al
   assert.deepEqual([work.needsPage, host.stored.size], [false, 2]);
 });
 
+test('a tab adds the pictures for which there is no room, while another tab works through the queue', async (t) => {
+  mockTimers(t);
+  const [id, host] = [newApp(), new Host()];
+  host.isReached = false;
+  const first = openTab(id, host);
+  await first.work.take(files('a.jpg'));
+  const second = openTab(id, host);
+  storage.usage = storage.quota;
+  await second.work.take(files('b.jpg'));
+  storage.usage = 0;
+  assert.ok(second.work.isElsewhere);
+  const isWaiting = () => second.work.entries.some(({ key, is }) => key === undefined && is === 'waiting');
+  await until(t, () => second.work.failure !== undefined && isWaiting());
+  first.work.pause(); // the second tab reads the queue again
+  await until(t, () => second.work.paused);
+  first.work.resume();
+  host.isReached = true;
+  await until(t, () => host.stored.size === 2);
+});
+
+test('files of a zip for which there is no room wait in turn, and the addition ends after they were cancelled', async (t) => {
+  mockTimers(t);
+  const host = new Host();
+  host.isReached = false;
+  const { work } = openTab(newApp(), host);
+  storage.usage = storage.quota;
+  const blob = Object.defineProperty(new Blob(['x']), 'size', { value: 40_000_000 });
+  const zip = (name: string): Source[] =>
+    Array.from({ length: 3 }, (_, n) => ({ name: `${name}${n}`, blob, isInMemory: true }));
+  const taken = Promise.all([work.take(zip('a')), work.take(zip('b'))]);
+  await until(t, () => work.entries.length >= 3 && work.failure !== undefined);
+  storage.usage = 0;
+  let isTaken = false;
+  void taken.then(() => (isTaken = true));
+  await until(t, () => {
+    if (!work.counts.reading) work.cancel();
+    return isTaken;
+  });
+  assert.equal(work.gathering, 0);
+});
+
+test('only an unfinished addition counts as data of a person', async (t) => {
+  mockTimers(t);
+  const [id, host] = [newApp(), new Host()];
+  host.isReached = false;
+  const { work } = openTab(id, host);
+  await work.take(files('a.jpg'));
+  assert.ok((await Queue.unfinished()).includes(id));
+  host.isReached = true;
+  await until(t, () => work.done === 1);
+  await until(t, async () => !(await Queue.unfinished()).includes(id));
+});
+
 test('a file that cannot be read fails alone, with the reason', async (t) => {
   mockTimers(t);
   const [id, host] = [newApp(), new Host()];

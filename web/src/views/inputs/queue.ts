@@ -77,6 +77,22 @@ export class Queue {
     }
   }
 
+  /** Returns the IDs of the applications with pictures that wait to be added, or with files of pictures. */
+  static async unfinished(): Promise<string[]> {
+    const find = async (app: string) => {
+      const queue = await Queue.open(app);
+      const isUnfinished = await queue?.isUnfinished().finally(() => queue.close());
+      return isUnfinished ? [app] : [];
+    };
+    return (await Promise.all((await Queue.apps()).map(find))).flat();
+  }
+
+  /** Reports whether pictures wait to be added, or files are stored. */
+  async isUnfinished(): Promise<boolean> {
+    const [files, entries] = await Promise.all([this.#db.count('files'), this.#db.getAll('entries')]);
+    return files > 0 || entries.some(({ is }) => is === 'waiting');
+  }
+
   /** Deletes the queue of an application with all files. */
   static remove(app: string): Promise<void> {
     return deleteDB(nameOf(app));
